@@ -1,0 +1,14 @@
+"""What all tests share: the profiles of hypothesis. Fixtures of one area live in that area's folder."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# No deadline: a busy machine must not turn a right answer into a failure. In CI the examples are derived
+# from the test's name alone, so that a red run is red again on anybody's machine.
+_common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", **_common)
+settings.register_profile("ci", derandomize=True, **_common)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")

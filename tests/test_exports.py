@@ -16,14 +16,14 @@ import pytest
 
 NAMES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "langgraph_names.json").read_text())
 
-# Not there yet, each with the work that brings it. Take the line away when it is there.
+# Methods of compiled graphs that are not there yet, each with the work that brings it. Take the line away then.
 LATER = {
-    "pregel:Pregel.get_graph": "drawing",
-    "pregel:Pregel.aget_graph": "drawing",
-    "pregel:Pregel.stream_events": "event streams",
-    "pregel:Pregel.astream_events": "event streams",
-    "pregel:Pregel.config_schema": "deprecated there",
-    "pregel:Pregel.get_config_jsonschema": "deprecated there",
+    "get_graph": "drawing",
+    "aget_graph": "drawing",
+    "stream_events": "event streams",
+    "astream_events": "event streams",
+    "config_schema": "deprecated in LangGraph",
+    "get_config_jsonschema": "deprecated in LangGraph",
 }
 
 ALL = [(module, name) for module, names in NAMES.items() for name in names]
@@ -52,6 +52,10 @@ def unlike(theirs: str, thing: Any) -> list[str]:
             reasons.append(f"{p.name} by position only")
         elif p.default is not p.empty and mine.default is mine.empty:
             reasons.append(f"{p.name} has no default")
+    order = [p.name for p in expected if p.kind is p.POSITIONAL_OR_KEYWORD]
+    mine_in_order = [p.name for p in got.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if not reasons and inspect.Parameter.VAR_POSITIONAL not in kinds and mine_in_order[: len(order)] != order:
+        reasons.append(f"the order of {order} is another")
     known = {p.name for p in expected}
     for p in got.values():
         named = p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
@@ -74,7 +78,7 @@ def test_is_called_like_the_reference(module: str, name: str) -> None:
 def test_methods_are_called_like_the_reference(module: str, name: str) -> None:
     wrong = []
     for method, theirs in NAMES[module][name]["methods"].items():
-        if f"{module}:{name}.{method}" in LATER:
+        if method in LATER:
             continue
         mine = getattr(ours(module, name), method, None)
         if mine is None:
@@ -107,9 +111,9 @@ def test_public_modules_say_what_they_export() -> None:
         module = importlib.import_module(".".join(parts))
         exported = getattr(module, "__all__", None)
         if exported is None:
-            silent.append(f"{'.'.join(parts)} has no __all__")
+            silent.append(f"{module.__name__} has no __all__")
         else:
-            silent += [f"{'.'.join(parts)}.{name} is in __all__ only" for name in exported if not hasattr(module, name)]
+            silent += [f"{module.__name__}.{name} is missing" for name in exported if not hasattr(module, name)]
     assert not silent
 
 

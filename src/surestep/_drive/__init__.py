@@ -1,0 +1,1 @@
+"""Drivers: they do what the core asks for, on threads or on an event loop."""

@@ -65,7 +65,7 @@ def who_decides(case: Case) -> Literal["refund", "approval"]:
 
 
 def approval(case: Case) -> Command[Literal["refund", "reply"]]:
-    """Asks the operator. A node starts again from its first line when the answer comes: ask first, act later."""
+    """Asks the operator. When the answer comes the node starts again from its first line: ask first."""
     answer = interrupt({"refund": case["amount"], "to": case["client"], "findings": case["findings"]})
     if answer["approved"]:
         return Command(goto="refund")

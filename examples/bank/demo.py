@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
+
 from bank import Bank
 from bot import build
-from rich.table import Table
 from stage import Stage
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.pregel.draw import mermaid_text
@@ -65,7 +66,7 @@ class Play:
         stage.run("turn.py", "case-2")
         calls = self.bank.calls("Boris")
         stage.promise("they were not asked again", calls["limits"] == calls["history"] == 1)
-        stage.promise("antifraud was: once before, twice after", (before["antifraud"], calls["antifraud"]) == (1, 3))
+        stage.promise("antifraud was", calls["antifraud"] > before["antifraud"] == 1)
         stage.promise("the case went on to its question", self.state("case-2").next == ("approval",))
 
     def operator_answers(self) -> None:
@@ -77,15 +78,15 @@ class Play:
             "what waits and answers by the question's id.",
         )
         _, listed = stage.run("desk.py")
-        stage.promise("both questions are listed", [line.split()[0] for line in listed] == ["case-1", "case-2"])
-        [first, second] = [line.split()[1] for line in listed]
+        questions = dict(line.split()[:2] for line in listed)
+        stage.promise("both questions are listed", list(questions) == ["case-1", "case-2"])
         stage.promise("nothing has been paid yet", not self.paid("Anna") and not self.paid("Boris"))
-        stage.run("desk.py", "approve", "case-1", first)
-        stage.run("desk.py", "decline", "case-2", second, "the payment was made by the client")
+        stage.run("desk.py", "approve", "case-1", questions["case-1"])
+        stage.run("desk.py", "decline", "case-2", questions["case-2"], "the payment was made by the client")
         stage.promise("the approved refund was paid once", self.paid("Anna") == 1)
         stage.promise("the declined one was not", self.paid("Boris") == 0)
-        code, _ = stage.run("desk.py", "approve", "case-2", second)
-        stage.promise("a second answer to the same question is refused", code != 0 and self.paid("Boris") == 0)
+        code, _ = stage.run("desk.py", "approve", "case-2", questions["case-2"])
+        stage.promise("a second answer to a question is refused", code != 0 and self.paid("Boris") == 0)
 
     def drained(self) -> None:
         stage = self.stage
@@ -120,7 +121,7 @@ class Play:
         result = self.graph.invoke(None, fork, context=pretended, durability="sync")
         history = list(self.graph.get_state_history(thread("case-1")))
         stage.console.print(self.table(reversed(history), {id_of(snapshot) for snapshot in past}))
-        stage.promise("with 90 nobody is asked: it is refunded at once", result["outcome"]["receipt"] == "R-A-90")
+        stage.promise("90 is refunded without a question", result["outcome"]["receipt"] == "R-A-90")
         stage.promise("the real bank has seen nothing of it", self.paid("Anna") == 1)
         stage.promise("the first branch is as it was", {*map(id_of, past)} < {*map(id_of, history)})
         stage.console.print("\n  The graph as Mermaid text:\n")
@@ -128,7 +129,7 @@ class Play:
 
     def table(self, history: Iterable[StateSnapshot], before_the_fork: set[str]) -> Table:
         """One row a checkpoint: what had led to it, what ran from it, and what that wrote."""
-        table = Table("step", "source", "node that ran next", "writes", "size", title="case-1", title_justify="left")
+        table = Table("step", "source", "node that ran next", "writes", "size", title="case-1 and its fork")
         for snapshot in history:
             saved = self.saver.get_tuple(snapshot.config)
             assert saved is not None and snapshot.metadata is not None

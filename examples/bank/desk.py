@@ -10,16 +10,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from bank import Bank
-from bot import build
+from bot import Case, build
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.graph.state import CompiledStateGraph
 from surestep.types import Command, Interrupt
 
+Graph = CompiledStateGraph[Case, Bank, Case, Case]
 
-def waiting(graph: CompiledStateGraph[Any, Any, Any, Any], cases: Iterable[str]) -> Iterator[tuple[str, Interrupt]]:
+
+def waiting(graph: Graph, cases: Iterable[str]) -> Iterator[tuple[str, Interrupt]]:
     """Every question that waits for an answer, with its case."""
     for case in cases:
         for question in graph.get_state({"configurable": {"thread_id": case}}).interrupts:

@@ -37,10 +37,11 @@ class Stage:
 
     @contextmanager
     def process(self, script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """A Python process of its own that runs a file of this folder. Leaving the block shows what it printed."""
+        """A Python process of its own, running a file of this folder; its output is shown afterwards."""
         command = [sys.executable, str(HERE / script), str(self.folder), *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.console.print(f"  [yellow]process {process.pid}[/] {script} {escape(' '.join(arguments))}", overflow="ellipsis", no_wrap=True)
+        what = escape(" ".join([script, *arguments]))
+        self.console.print(f"  [yellow]process {process.pid}[/] {what}", overflow="ellipsis", no_wrap=True)
         try:
             yield process
             self._show(process)

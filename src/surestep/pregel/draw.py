@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_WORDS_OF_MERMAID = {"end", "graph", "subgraph", "style", "class", "click", "default", "linkstyle", "flowchart"}
+_WORDS_OF_MERMAID = {*"end graph flowchart subgraph style class click default linkstyle".split()}
 
 
 def mermaid_text(graph: Any) -> str:
@@ -63,7 +63,7 @@ def _labelled(ends: Mapping[str, str] | Iterable[str] | None) -> Iterable[tuple[
 
 
 def _names(nodes: Iterable[str]) -> dict[str, str]:
-    """A word that Mermaid accepts, for every node: different for different nodes, and not a word of its own."""
+    """A word that Mermaid accepts for every node: different for different nodes, none of Mermaid's own."""
     words: dict[str, str] = {}
     for node in nodes:
         word = re.sub(r"\W", "_", node, flags=re.ASCII)

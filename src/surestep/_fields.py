@@ -18,14 +18,17 @@ def annotated_keys(cls: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def attribute_updates(update: Any, keys: Container[str] | None = None) -> list[tuple[str, Any]]:
-    """(name, value) for each annotated attribute that `update` has, restricted to `keys` when given.
+def attribute_updates(update: Any, keys: Container[str] | None = None) -> list[tuple[str, Any]] | None:
+    """(name, value) for each annotated attribute that `update` has, restricted to `keys` when given; None when its
+    class annotates nothing.
 
     Of a pydantic model a field that is None counts only when it was set, or when its default is something
     else: an unset optional field must not wipe the state.
     """
     cls: Any = type(update)
     names = annotated_keys(cls)
+    if not names:
+        return None
     fields = getattr(cls, "__pydantic_fields__", None)
     fields_set = getattr(update, "model_fields_set", ()) if fields is not None else ()
     writes = []

@@ -3,7 +3,6 @@ streams."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import (
@@ -23,7 +22,7 @@ from typing import (
 
 from surestep import _policies
 from surestep._context import current_task
-from surestep._fields import annotated_keys, attribute_updates
+from surestep._fields import attribute_updates
 from surestep._policies import (
     CacheKey as CacheKey,
 )
@@ -40,34 +39,33 @@ from surestep._policies import (
 from surestep._policies import (
     default_retry_on as default_retry_on,
 )
-from surestep._stream_types import (
-    CheckpointPayload,
-    CheckpointStreamPart,
-    CheckpointTask,
-    CustomStreamPart,
-    DebugPayload,
-    DebugStreamPart,
-    MessagesStreamPart,
-    OutputT,
-    StreamPart,
-    TaskPayload,
-    TaskResultPayload,
-    TasksStreamPart,
-    UpdatesStreamPart,
-    ValuesStreamPart,
-)
 from surestep.warnings import LangGraphDeprecatedSinceV10, LangGraphDeprecatedSinceV11
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
+    from surestep._executable import PregelExecutableTask
+    from surestep._stream_types import (
+        CheckpointPayload,
+        CheckpointStreamPart,
+        CheckpointTask,
+        CustomStreamPart,
+        DebugPayload,
+        DebugStreamPart,
+        MessagesStreamPart,
+        StreamPart,
+        TaskPayload,
+        TaskResultPayload,
+        TasksStreamPart,
+        UpdatesStreamPart,
+        ValuesStreamPart,
+    )
     from surestep.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata
 
     Checkpointer: TypeAlias = bool | BaseCheckpointSaver[Any] | None
     """None: the parent's saver, if any. True (nested graphs): the parent's saver, and state is kept from call
-    to call.
-    False: never saved."""
+    to call. False: never saved."""
 
 __all__ = (
     "All",
@@ -127,6 +125,7 @@ StreamWriter = Callable[[Any], None]
 T = TypeVar("T")
 N = TypeVar("N", bound=Hashable)
 ResponseT = TypeVar("ResponseT")
+OutputT = TypeVar("OutputT")
 
 _PLACEHOLDER_ID = "placeholder-id"
 
@@ -280,25 +279,6 @@ class StateSnapshot(NamedTuple):
     interrupts: tuple[Interrupt[Any], ...]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class PregelExecutableTask:
-    """A task with everything it takes to run it."""
-
-    name: str
-    input: Any
-    proc: Any
-    writes: deque[tuple[str, Any]]
-    config: RunnableConfig
-    triggers: Sequence[str]
-    retry_policy: Sequence[RetryPolicy]
-    cache_key: CacheKey | None
-    id: str
-    path: tuple[str | int | tuple[Any, ...], ...]
-    writers: Sequence[Any] = ()
-    subgraphs: Sequence[Any] = ()
-    timeout: TimeoutPolicy | None = None
-
-
 class Send:
     """A task for the next step: run `node` with `arg` as its input, instead of the state.
 
@@ -367,9 +347,8 @@ class Command(Generic[N]):
             isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
         ):
             return update
-        if annotated_keys(type(update)):
-            return attribute_updates(update)
-        return [("__root__", update)]
+        pairs = attribute_updates(update)
+        return [("__root__", update)] if pairs is None else pairs
 
 
 @overload
@@ -408,15 +387,21 @@ def ensure_valid_checkpointer(checkpointer: Checkpointer) -> Checkpointer:
     if not isinstance(checkpointer, type) and all(hasattr(checkpointer, method) for method in methods):
         return checkpointer
     raise TypeError(
-        "Invalid checkpointer: expected a saver (a BaseCheckpointSaver such as InMemorySaver), True, False or "
-        f"None, got {type(checkpointer).__name__}."
+        "Invalid checkpointer: expected a saver (a BaseCheckpointSaver such as InMemorySaver), True, False "
+        f"or None, got {type(checkpointer).__name__}."
     )
 
 
 def __getattr__(name: str) -> Any:
-    # Built when asked for: it needs the savers, and most programs that import this module do not.
+    # What few programs look at is made when it is asked for; importing this module is part of every start.
     if name == "Checkpointer":
         from surestep.checkpoint.base import BaseCheckpointSaver
 
         return Union[None, bool, BaseCheckpointSaver]  # noqa: UP007
+    if name in __all__:
+        from surestep import _executable, _stream_types
+
+        module = _executable if name == "PregelExecutableTask" else _stream_types
+        value = globals()[name] = getattr(module, name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -46,7 +46,8 @@ class LastValue(ValueChannel[Value], Generic[Value]):
             create_error_message(
                 message=(
                     f"At key {self.key!r}: {len(values)} values were written in one step, and this key takes "
-                    "one. Give it a reducer (Annotated[..., reducer]) to combine them, or let one node write it."
+                    "one. Give it a reducer (Annotated[..., reducer]) to combine them, or let only one node "
+                    "write it."
                 ),
                 error_code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
             ),

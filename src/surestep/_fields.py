@@ -19,8 +19,8 @@ def annotated_keys(cls: Any) -> tuple[str, ...]:
 
 
 def attribute_updates(update: Any, keys: Container[str] | None = None) -> list[tuple[str, Any]] | None:
-    """(name, value) for each annotated attribute that `update` has, restricted to `keys` when given; None when its
-    class annotates nothing.
+    """(name, value) for each annotated attribute that `update` has, restricted to `keys` when given; None
+    when its class annotates nothing.
 
     Of a pydantic model a field that is None counts only when it was set, or when its default is something
     else: an unset optional field must not wipe the state.

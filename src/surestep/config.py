@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, cast
 
+from surestep._config import ambient_config
 from surestep._constants import CONFIG_KEY_RUNTIME
 from surestep._context import current_task
 
@@ -19,27 +19,17 @@ __all__ = ("get_config", "get_store", "get_stream_writer")
 
 def get_config() -> RunnableConfig:
     """The config of the node that is running. Raises RuntimeError outside of a node."""
-    task = current_task.get()
-    if task is not None:
-        return cast("RunnableConfig", task.config)
-    langchain = sys.modules.get("langchain_core.runnables.config")
-    if langchain is not None:
-        config = langchain.var_child_runnable_config.get()
-        if config:
-            return cast("RunnableConfig", config)
+    config = ambient_config()
+    if config:
+        return config
     raise _outside("get_config")
 
 
 def get_store() -> BaseStore:
-    """The store that the graph was compiled with. Raises RuntimeError outside of a node, or without a
-    store."""
+    """The store that the graph was compiled with; None when there is none. Raises RuntimeError outside of a
+    node."""
     task = current_task.get()
-    store = task.store if task is not None else getattr(_runtime("get_store"), "store", None)
-    if store is None:
-        raise RuntimeError(
-            "Called get_store in a graph without a store: pass one to compile(), for example InMemoryStore()."
-        )
-    return cast("BaseStore", store)
+    return cast("BaseStore", (_runtime("get_store") if task is None else task).store)
 
 
 def get_stream_writer() -> Callable[[Any], None]:
@@ -48,8 +38,9 @@ def get_stream_writer() -> Callable[[Any], None]:
     Raises RuntimeError outside of a node.
     """
     task = current_task.get()
-    writer = task.stream_writer if task is not None else _runtime("get_stream_writer").stream_writer
-    return cast("Callable[[Any], None]", writer)
+    return cast(
+        "Callable[[Any], None]", (_runtime("get_stream_writer") if task is None else task).stream_writer
+    )
 
 
 def _runtime(caller: str) -> Any:

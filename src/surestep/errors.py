@@ -322,6 +322,11 @@ class AmbiguousResume(UnknownInterruptError, RuntimeError):
         super().__init__(message, reason="ambiguous", interrupt_ids=interrupt_ids, pending_ids=pending_ids)
 
 
+def mark_invalid_resume(error: BaseException) -> None:
+    """Make `is_invalid_resume` true for `error`."""
+    setattr(error, _INVALID_RESUME, True)
+
+
 def is_invalid_resume(error: BaseException) -> bool:
     """True when `error` says that a resume value does not fit the `response_schema` of its interrupt.
 

@@ -1,0 +1,1 @@
+"""LangGraph's old paths for helpers of the config."""

@@ -1,0 +1,1 @@
+"""Checkpoints: what a thread's state is saved as, the savers, and the serializer they share."""

@@ -1,0 +1,440 @@
+"""A saver that keeps everything in dictionaries of this process: for development, for tests, and to be read.
+
+    storage[thread id][namespace][checkpoint id]  = (checkpoint, metadata, parent's id or None)
+    writes[thread id, namespace, checkpoint id]   = {(task id, index): (task id, channel, value, task path)}
+    blobs[thread id, namespace, channel, version] = value
+
+Checkpoints, metadata and values are `(tag, bytes)` as the serializer makes them; a checkpoint is stored
+without its channel values. A blob is ("empty", b"") when the channel got a new version by losing its value.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
+from threading import RLock
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from surestep.checkpoint.base import (
+    CLAIM_KEY,
+    HEAD_KEY,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    SerializerProtocol,
+    TaskWrites,
+    get_checkpoint_metadata,
+)
+from surestep.checkpoint.base._shared import (
+    EMPTY,
+    Stored,
+    Typed,
+    WriteRow,
+    address,
+    address_of,
+    already_claimed,
+    check_prune,
+    next_version,
+    write_rows,
+)
+from surestep.checkpoint.base._types import check_filter, check_limit, matches
+from surestep.checkpoint.memory._persistent import PersistentDict
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from surestep.types import RunnableConfig
+
+__all__ = ("InMemorySaver", "MemorySaver", "PersistentDict")
+
+Row = tuple[Typed, Typed, str | None]
+"""A stored checkpoint: itself without its channel values, its metadata, its parent's id."""
+Write = tuple[str, str, Typed, str]
+"""A stored write: task id, channel, value, task path."""
+
+
+def _namespaces() -> defaultdict[str, dict[str, Row]]:
+    return defaultdict(dict)
+
+
+class InMemorySaver(
+    BaseCheckpointSaver[str],
+    AbstractContextManager["InMemorySaver"],
+    AbstractAsyncContextManager["InMemorySaver"],
+):
+    """Checkpoints in memory: gone when the process ends. Safe to use from several threads and event loops.
+
+    `factory`: makes the three dictionaries; `partial(PersistentDict, filename=...)` keeps them in a file,
+    which is written when the saver is closed (`with InMemorySaver(...) as saver`).
+    """
+
+    __slots__ = ("_heads", "_lock")
+
+    writes_inline: ClassVar[bool] = True
+
+    def __init__(self, *, serde: SerializerProtocol | None = None, factory: Any = defaultdict) -> None:
+        super().__init__()
+        self.serde = serde or self.serde
+        self.storage: dict[str, dict[str, dict[str, Row]]] = factory(_namespaces)
+        self.writes: dict[tuple[str, str, str], dict[tuple[str, int], Write]] = factory(dict)
+        self.blobs: dict[tuple[str, str, str, Any], Typed] = factory()
+        self.stack = ExitStack()
+        # In slots: people print this object's attributes to see what is stored, and that is all they should
+        # see.
+        self._lock = RLock()
+        self._heads: dict[tuple[str, str], tuple[int, str]] = {}
+        for section in ("storage", "writes", "blobs"):
+            found = getattr(self, section)
+            if isinstance(found, PersistentDict):
+                found.section = section
+                found.load()
+                self.stack.enter_context(found)
+
+    def __enter__(self) -> InMemorySaver:
+        self.stack.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self.stack.__exit__(exc_type, exc_value, traceback)
+
+    async def __aenter__(self) -> InMemorySaver:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return self.__exit__(exc_type, exc_value, traceback)
+
+    # ---- writing ----
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint; see `BaseCheckpointSaver.put`."""
+        return InMemorySaver.commit(self, config, checkpoint, metadata, new_versions, ())
+
+    def commit(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        writes: Sequence[TaskWrites],
+    ) -> RunnableConfig:
+        """Store a checkpoint and the writes that led to it, all or nothing; see `UnitOfWork.commit`."""
+        configurable = config["configurable"]
+        thread_id, ns, parent = address_of(config, exact=bool(writes))
+        dumps = self.serde.dumps_typed
+        # Everything that can fail comes before the lock, so that nothing is stored when it does.
+        body = cast("dict[str, Any]", checkpoint).copy()
+        values = body.pop("channel_values")
+        id = body["id"]
+        row = (dumps(body), dumps(get_checkpoint_metadata(config, metadata)), parent)
+        blobs = {
+            (thread_id, ns, channel, version): dumps(values[channel]) if channel in values else EMPTY
+            for channel, version in new_versions.items()
+        }
+        rows = [
+            row
+            for task_id, path, task_writes in writes
+            for row in write_rows(dumps, task_id, path, task_writes)
+        ]
+        with self._lock:
+            checkpoints = self._checkpoints(thread_id, ns)
+            head = self._head(thread_id, ns, checkpoints)
+            if HEAD_KEY in configurable and configurable[HEAD_KEY] != head:
+                from surestep.errors import ThreadConflict
+
+                raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
+            if rows:
+                self._store((thread_id, ns, parent or ""), rows)
+            self.blobs.update(blobs)
+            checkpoints[id] = row
+            self._heads[thread_id, ns] = (len(checkpoints), id if head is None or id > head else head)
+        return address(thread_id, ns, id)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store writes of a task; see `BaseCheckpointSaver.put_writes`."""
+        key = cast("tuple[str, str, str]", address_of(config, exact=True))
+        rows = write_rows(self.serde.dumps_typed, task_id, task_path, writes)
+        with self._lock:
+            stored = self.writes.get(key, {})
+            if config["configurable"].get(CLAIM_KEY) and any((task_id, row.idx) in stored for row in rows):
+                raise already_claimed(key[0], task_id)
+            self._store(key, rows)
+
+    def _store(self, key: tuple[str, str, str], rows: Iterable[WriteRow]) -> None:
+        """Add writes to a checkpoint. The caller holds the lock."""
+        stored = self.writes.get(key)
+        if stored is None:
+            stored = self.writes[key] = {}
+        for task_id, idx, channel, value, path in rows:
+            if idx < 0 or (task_id, idx) not in stored:
+                stored[task_id, idx] = (task_id, channel, value, path)
+
+    def _checkpoints(self, thread_id: str, ns: str) -> dict[str, Row]:
+        """The checkpoints of one namespace, to add to. The caller holds the lock."""
+        namespaces = self.storage.get(thread_id)
+        if namespaces is None:
+            namespaces = self.storage[thread_id] = _namespaces()
+        checkpoints = namespaces.get(ns)
+        if checkpoints is None:
+            checkpoints = namespaces[ns] = {}
+        return checkpoints
+
+    def _head(self, thread_id: str, ns: str, checkpoints: Mapping[str, Any]) -> str | None:
+        """The greatest checkpoint id; remembered, since a run asks at every step. The caller holds the
+        lock."""
+        size, head = self._heads.get((thread_id, ns), (0, ""))
+        if size != len(checkpoints) or head not in checkpoints:
+            head = max(checkpoints, default="")
+            self._heads[thread_id, ns] = (len(checkpoints), head)
+        return head or None
+
+    # ---- reading ----
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The addressed or latest checkpoint; see `BaseCheckpointSaver.get_tuple`."""
+        thread_id, ns, id = address_of(config)
+        with self._lock:
+            checkpoints = self.storage.get(thread_id, {}).get(ns, {})
+            wanted = id or (self._head(thread_id, ns, checkpoints) if checkpoints else None)
+            if wanted is None or wanted not in checkpoints:
+                return None
+            found = self._read(thread_id, ns, wanted, checkpoints[wanted])
+        return found.load(self.serde, config if id else None)
+
+    def _read(self, thread_id: str, ns: str, id: str, row: Row) -> Stored:
+        """Everything of one checkpoint. The caller holds the lock."""
+        body, blobs = self.serde.loads_typed(row[0]), self.blobs
+        values = [
+            (channel, blobs.get((thread_id, ns, channel, version), EMPTY))
+            for channel, version in body["channel_versions"].items()
+        ]
+        writes = sorted(
+            (path, key, channel, value)
+            for key, (_, channel, value, path) in self.writes.get((thread_id, ns, id), {}).items()
+        )
+        return Stored(
+            thread_id,
+            ns,
+            row[2],
+            body,
+            self.serde.loads_typed(row[1]),
+            values,
+            [(key[0], channel, value) for _, key, channel, value in writes],
+        )
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, newest first; see `BaseCheckpointSaver.list`."""
+        check_filter(filter)
+        check_limit(limit)
+        return self._list(config, filter or {}, before, limit)
+
+    def _list(
+        self,
+        config: RunnableConfig | None,
+        filter: dict[str, Any],
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Iterator[CheckpointTuple]:
+        for thread_id, ns, id in self._ids(config, before):
+            if limit == 0:
+                return
+            with self._lock:
+                row = self.storage.get(thread_id, {}).get(ns, {}).get(id)
+                if row is None or (filter and not matches(self.serde.loads_typed(row[1]), filter)):
+                    continue
+                found = self._read(thread_id, ns, id, row)
+            yield found.load(self.serde, None)
+            limit = None if limit is None else limit - 1
+
+    def _ids(
+        self, config: RunnableConfig | None, before: RunnableConfig | None
+    ) -> builtins.list[tuple[str, str, str]]:
+        wanted = config["configurable"] if config else {}
+        end = before["configurable"].get("checkpoint_id") if before else None
+        with self._lock:
+            threads = [wanted["thread_id"]] if config else builtins.list(self.storage)
+            found = [
+                (thread_id, ns, id)
+                for thread_id in threads
+                for ns, checkpoints in self.storage.get(thread_id, {}).items()
+                if "checkpoint_ns" not in wanted or wanted["checkpoint_ns"] == ns
+                for id in checkpoints
+                if (not wanted.get("checkpoint_id") or wanted["checkpoint_id"] == id)
+                and (not end or id < end)
+            ]
+        return sorted(found, key=lambda key: (key[2], key[0], key[1]), reverse=True)
+
+    # ---- forgetting ----
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete everything of a thread."""
+        with self._lock:
+            self.storage.pop(thread_id, None)
+            sections: Iterable[dict[Any, Any]] = (self.writes, self.blobs, self._heads)
+            for section in sections:
+                for key in [key for key in section if key[0] == thread_id]:
+                    del section[key]
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of these runs, their writes, and the values that only they had."""
+        wanted = set(run_ids)
+        with self._lock:
+            for thread_id, namespaces in self.storage.items():
+                for ns, checkpoints in namespaces.items():
+                    self._keep(
+                        thread_id,
+                        ns,
+                        [
+                            id
+                            for id, row in checkpoints.items()
+                            if self.serde.loads_typed(row[1]).get("run_id") not in wanted
+                        ],
+                    )
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy everything of a thread to another one."""
+        with self._lock:
+            for ns, checkpoints in builtins.list(self.storage.get(source_thread_id, {}).items()):
+                self._checkpoints(target_thread_id, ns).update(checkpoints)
+            for key, rows in builtins.list(self.writes.items()):
+                if key[0] == source_thread_id:
+                    self.writes.setdefault((target_thread_id, *key[1:]), {}).update(rows)
+            for blob, value in builtins.list(self.blobs.items()):
+                if blob[0] == source_thread_id:
+                    self.blobs[target_thread_id, *blob[1:]] = value
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the latest checkpoint of each namespace with its writes ("keep_latest"), or nothing
+        ("delete")."""
+        check_prune(thread_ids, strategy)
+        with self._lock:
+            for thread_id in thread_ids:
+                if strategy == "delete":
+                    self.delete_thread(thread_id)
+                    continue
+                for ns, checkpoints in self.storage.get(thread_id, {}).items():
+                    head = self._head(thread_id, ns, checkpoints)
+                    self._keep(thread_id, ns, [head] if head else [])
+
+    def _keep(self, thread_id: str, ns: str, ids: Iterable[str]) -> None:
+        """Drop all but these checkpoints of a namespace, and what nothing refers to any more. The lock is
+        held."""
+        checkpoints = self.storage[thread_id][ns]
+        kept = set(ids)
+        if kept == checkpoints.keys():
+            return
+        for id in checkpoints.keys() - kept:
+            del checkpoints[id]
+            self.writes.pop((thread_id, ns, id), None)
+        used = {
+            item
+            for row in checkpoints.values()
+            for item in self.serde.loads_typed(row[0])["channel_versions"].items()
+        }
+        for key in [key for key in self.blobs if key[:2] == (thread_id, ns) and key[2:] not in used]:
+            del self.blobs[key]
+        self._heads.pop((thread_id, ns), None)
+
+    # ---- the same, awaited: nothing here waits ----
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """`get_tuple`, awaited."""
+        return self.get_tuple(config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """`list`, as an async iterator."""
+        for found in self.list(config, filter=filter, before=before, limit=limit):
+            yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """`put`, awaited."""
+        return self.put(config, checkpoint, metadata, new_versions)
+
+    async def acommit(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        writes: Sequence[TaskWrites],
+    ) -> RunnableConfig:
+        """`commit`, awaited."""
+        return self.commit(config, checkpoint, metadata, new_versions, writes)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """`put_writes`, awaited."""
+        self.put_writes(config, writes, task_id, task_path)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """`get_delta_channel_history`, awaited."""
+        return self.get_delta_channel_history(config=config, channels=channels)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """`delete_thread`, awaited."""
+        self.delete_thread(thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """`delete_for_runs`, awaited."""
+        self.delete_for_runs(run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """`copy_thread`, awaited."""
+        self.copy_thread(source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """`prune`, awaited."""
+        self.prune(thread_ids, strategy=strategy)
+
+    def get_next_version(self, current: str | int | None, channel: None) -> str:
+        """The next version: a counter, and a random part that tells two forks of a thread apart."""
+        return next_version(current)
+
+
+MemorySaver = InMemorySaver
+"""The older name."""

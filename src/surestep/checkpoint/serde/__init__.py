@@ -1,0 +1,2 @@
+"""How values become bytes: the serializer protocol, its default (`jsonplus`) and encryption at rest
+(`encrypted`)."""

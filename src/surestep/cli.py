@@ -1,0 +1,189 @@
+"""The command `surestep`: see it work, and look into a database of threads without the program that wrote it.
+
+surestep demo                 the bank's support bot: killed, resumed, approved, drained, forked
+surestep threads DB           the threads of an SQLite file: what runs next, which questions wait
+surestep history DB THREAD    the checkpoints of one thread
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from surestep.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+__all__ = ("main",)
+
+# Rows that tell how a task stands; every other row is output, and a task with output has finished.
+_NO_OUTPUT = {"__interrupt__", "__resume__", "__error__", "__error_source_node__"}
+
+
+class CommandError(Exception):
+    """What the user has to hear instead of a traceback."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with `arguments` (default: those of the process) and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except CommandError as error:
+        print(f"surestep: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader, `head` for example, has seen enough
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="surestep", description="A durable graph runtime for agents.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="a bank's support bot: killed, resumed, approved, drained, forked")
+    demo.set_defaults(run=_demo)
+
+    threads = commands.add_parser("threads", help="the threads of an SQLite file")
+    threads.set_defaults(run=_threads)
+    history = commands.add_parser("history", help="the checkpoints of one thread, oldest first")
+    history.set_defaults(run=_history)
+    for command in (threads, history):
+        command.add_argument("db", metavar="DB", type=Path, help="a file that SqliteSaver wrote")
+    history.add_argument("thread", metavar="THREAD", help="the thread_id")
+    return parser
+
+
+def _demo(_options: argparse.Namespace) -> int:
+    _console()  # says so when rich is missing, before a process starts
+    here = Path(__file__).resolve().parent
+    # Beside the package in a wheel, in examples/ in a checkout: the same files.
+    places = [here / "_examples" / "bank", here.parent.parent / "examples" / "bank"]
+    for place in places:
+        if (place / "demo.py").exists():
+            return subprocess.call([sys.executable, str(place / "demo.py")])
+    raise CommandError(f"the demo's files are missing; looked in {places[0]} and {places[1]}")
+
+
+def _threads(options: argparse.Namespace) -> int:
+    console = _console()
+    with _saver(options.db) as saver:
+        newest: dict[str, CheckpointTuple] = {}
+        checkpoints: dict[str, int] = {}
+        for saved in saver.list(None):  # newest first
+            where = saved.config["configurable"]
+            if where.get("checkpoint_ns"):
+                continue
+            newest.setdefault(where["thread_id"], saved)
+            checkpoints[where["thread_id"]] = checkpoints.get(where["thread_id"], 0) + 1
+    table = _table("thread", "checkpoints", "runs next", "waiting question")
+    for thread, saved in newest.items():
+        questions = "\n".join(_questions(saved))
+        table.add_row(thread, str(checkpoints[thread]), _next(saved), questions)
+    console.print(table if newest else f"No threads in {options.db}.")
+    return 0
+
+
+def _history(options: argparse.Namespace) -> int:
+    console = _console()
+    table = _table("step", "source", "ran next", "writes", "size", "checkpoint")
+    with _saver(options.db) as saver:
+        place = {"configurable": {"thread_id": options.thread, "checkpoint_ns": ""}}
+        saved_by_id = {_id(saved.config): saved for saved in saver.list(place)}
+        if not saved_by_id:
+            raise CommandError(f"no thread {options.thread!r} in {options.db}; `surestep threads` lists them")
+        previous: str | None = None
+        for checkpoint_id, saved in reversed(saved_by_id.items()):
+            parent = _id(saved.parent_config)
+            branch = "" if parent == previous else f"\nafter {parent or 'nothing: its past was pruned'}"
+            previous = checkpoint_id
+            size = len(saver.serde.dumps_typed(saved.checkpoint)[1])
+            about = saved.metadata
+            cells = (about.get("step"), about.get("source"), _next(saved), len(saved.pending_writes or ()))
+            table.add_row(*map(str, cells), f"{size} B", checkpoint_id + branch)
+    console.print(table)
+    return 0
+
+
+def _id(config: Any) -> str | None:
+    return config["configurable"]["checkpoint_id"] if config else None
+
+
+def _next(saved: CheckpointTuple) -> str:
+    """The nodes that run from a checkpoint, read from its channels: no graph is needed for that."""
+    values = saved.checkpoint["channel_values"]
+    nodes = ["__start__"] if "__start__" in values else []
+    for channel, value in values.items():
+        kind, _, rest = channel.partition(":")
+        if channel.startswith("branch:to:"):
+            nodes.append(channel.removeprefix("branch:to:"))
+        elif kind == "join":
+            sources, _, node = rest.rpartition(":")
+            if set(sources.split("+")) == set(value if isinstance(value, set | list) else value[0]):
+                nodes.append(node)
+    nodes += [getattr(packet, "node", "?") for packet in values.get("__pregel_tasks", ())]
+    done = {task for task, channel, _ in saved.pending_writes or () if channel not in _NO_OUTPUT}
+    finished = f" ({len(done)} done)" if nodes and done else ""
+    return ", ".join(nodes) + finished
+
+
+def _questions(saved: CheckpointTuple) -> Iterator[str]:
+    """Id and value of every question that nobody has answered."""
+    rows = saved.pending_writes or ()
+    settled = {task for task, channel, _ in rows if channel not in _NO_OUTPUT}
+    for task, channel, value in rows:
+        if channel == "__interrupt__" and task not in settled:
+            for question in [value] if isinstance(value, str) else value:
+                yield f"{getattr(question, 'id', '')} {getattr(question, 'value', question)}".strip()
+
+
+@contextmanager
+def _saver(path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
+    """A saver over an existing file, which loads values of classes that are not here as text."""
+    from surestep.checkpoint.serde.base import SerializationError
+    from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
+    from surestep.checkpoint.sqlite import SqliteSaver
+
+    class Looking(JsonPlusSerializer):
+        def loads_typed(self, data: tuple[str, bytes]) -> Any:
+            try:
+                return super().loads_typed(data)
+            except SerializationError as error:
+                return f"<{type(error).__name__}: {str(error).splitlines()[0]}>"
+
+    if not path.is_file():
+        raise CommandError(f"no file {path}")
+    with path.open("rb") as file:
+        if file.read(16) != b"SQLite format 3\x00":
+            raise CommandError(f"{path} is no SQLite database")
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        saver.serde = Looking()
+        yield saver
+
+
+def _console() -> Console:
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError:
+        raise CommandError("this needs the package rich: pip install 'surestep[cli]'") from None
+    return Console()
+
+
+def _table(*columns: str) -> Table:
+    from rich.table import Table
+
+    table = Table(show_lines=False)
+    for column in columns:
+        number = column in ("checkpoints", "step", "writes", "size")
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -42,7 +42,7 @@ def _adapter(schema: Any) -> TypeAdapter[Any]:
         from pydantic import TypeAdapter
     except ImportError as error:
         raise ImportError(
-            f"interrupt(response_schema={getattr(schema, '__name__', schema)}) needs pydantic to check the answer: "
-            "pip install pydantic, or give a JSON schema as a dict, which is passed on unchecked."
+            f"interrupt(response_schema={getattr(schema, '__name__', schema)}) needs pydantic to check the "
+            "answer: pip install pydantic, or give a JSON schema as a dict, which is passed on unchecked."
         ) from error
     return TypeAdapter(schema)

@@ -1,0 +1,296 @@
+"""Message lists as state: the reducer that merges them by id, and a state that uses it.
+
+With LangChain installed messages are LangChain's, and whatever it can convert is converted. Without it they
+are plain dicts with "role", "content" and "id"; a string is a user's message, a pair is (role, content), and
+{"role": "remove", "id": ...} takes a message away.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, cast
+
+from surestep._context import current_task
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from langchain_core.messages import AnyMessage, MessageLikeRepresentation
+
+    from surestep.graph.state import StateGraph
+
+    Messages: TypeAlias = list[MessageLikeRepresentation] | MessageLikeRepresentation
+
+    class MessageGraph(StateGraph[Any, None, Any, Any]):
+        """Deprecated graph whose whole state is a list of messages; use a StateGraph with MessagesState."""
+
+        def __init__(self) -> None: ...
+
+else:
+    AnyMessage = Any  # what annotations mean at run time: messages of either kind
+
+__all__ = ("REMOVE_ALL_MESSAGES", "MessageGraph", "MessagesState", "add_messages")
+
+REMOVE_ALL_MESSAGES = "__remove_all__"
+"""The id of a removal that takes away every message before it."""
+
+
+def add_messages(
+    left: Messages | None = None,
+    right: Messages | None = None,
+    *,
+    format: Literal["langchain-openai"] | None = None,
+) -> Any:
+    """The messages of `left` with those of `right` merged in by id: a known id is replaced in its place, a
+    new one comes last, a removal takes its message away.
+
+    Messages without an id get one (a random UUID). A removal with the id REMOVE_ALL_MESSAGES leaves only what
+    follows it. `format="langchain-openai"` puts the contents into OpenAI's form and needs LangChain. Called
+    without messages it returns the reducer with that format, for `Annotated[list, add_messages(format=...)]`.
+
+    Raises ValueError for the removal of an id that is not there, for an unknown format, and for one side
+    only.
+    """
+    if left is None and right is None:
+        return functools.partial(add_messages, format=format)
+    if left is None or right is None:
+        given = "left" if right is None else "right"
+        raise ValueError(
+            "Must specify non-null arguments for both 'left' and 'right'. "
+            f"Only received: '{given}'. Pass [] for no messages."
+        )
+    kind = _Kind.of(left, right)
+    merged = _merge(kind.with_ids(kind.coerce(left)), kind.with_ids(kind.coerce(right)), kind)
+    if format is None:
+        return merged
+    if format != "langchain-openai":
+        raise ValueError(f"Unrecognized format={format!r}. Expected one of 'langchain-openai', None.")
+    return _langchain(f"add_messages(format={format!r})").convert_to_messages(
+        _langchain("").convert_to_openai_messages(merged)
+    )
+
+
+def _merge(left: list[Any], right: list[Any], kind: type[_Kind]) -> list[Any]:
+    right, cleared = _after_clear(right, kind)
+    if cleared:
+        return right
+    merged = list(left)
+    positions = {kind.id_of(message): index for index, message in enumerate(merged)}
+    removed = set()
+    for message in right:
+        id = kind.id_of(message)
+        known = positions.get(id)
+        if kind.is_removal(message):
+            if known is None:
+                raise ValueError(
+                    f"Attempting to delete a message with an ID that doesn't exist ({id!r}): "
+                    "use the id of a message that is in the state, or REMOVE_ALL_MESSAGES."
+                )
+            removed.add(id)
+        elif known is None:
+            positions[id] = len(merged)
+            merged.append(message)
+        else:
+            removed.discard(id)
+            merged[known] = message
+    return [message for message in merged if kind.id_of(message) not in removed] if removed else merged
+
+
+def _after_clear(messages: list[Any], kind: type[_Kind]) -> tuple[list[Any], bool]:
+    """What follows the last removal of everything, and whether there is one."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if kind.is_removal(message) and kind.id_of(message) == REMOVE_ALL_MESSAGES:
+            return messages[index + 1 :], True
+    return messages, False
+
+
+def _messages_delta_reducer(state: Any, writes: Sequence[Any]) -> list[Any]:
+    """The reducer for a DeltaChannel of messages: all writes of a step (messages, or lists of them) merged by
+    id.
+
+    Messages keep the id they have, none included, and the removal of an unknown id does nothing: a replay
+    must give what the run gave.
+    """
+    flat = [message for write in writes for message in (write if isinstance(write, list) else [write])]
+    kind = _Kind.of(state, flat)
+    new, cleared = _after_clear(kind.coerce(flat), kind)
+    merged: list[Any] = [] if cleared else list(kind.coerce(state))
+    positions = {kind.id_of(message): index for index, message in enumerate(merged)}
+    positions.pop(None, None)
+    gone: set[int] = set()
+    for message in new:
+        id = kind.id_of(message)
+        if kind.is_removal(message):
+            if id in positions:
+                gone.add(positions.pop(id))
+        elif id in positions:
+            merged[positions[id]] = message
+        else:
+            if id is not None:
+                positions[id] = len(merged)
+            merged.append(message)
+    return [message for index, message in enumerate(merged) if index not in gone] if gone else merged
+
+
+class _Kind:
+    """Plain messages: what the merge needs to know about a dict. Never instantiated."""
+
+    @staticmethod
+    def of(left: Any, right: Any) -> type[_Kind]:
+        if not left and not right:
+            return _Kind  # nothing to convert, so nothing to import
+        return _Kind if _langchain() is None else _LangChainKind
+
+    @classmethod
+    def coerce(cls, messages: Any) -> list[Any]:
+        """The messages as a list in which each is a message."""
+        return [cls._message(message) for message in (messages if isinstance(messages, list) else [messages])]
+
+    @staticmethod
+    def _message(value: Any) -> dict[str, Any]:
+        if isinstance(value, str):
+            return {"role": "user", "content": value}
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+            return {"role": value[0], "content": value[1]}
+        if isinstance(value, dict) and ("role" in value or "type" in value):
+            return value
+        raise TypeError(
+            f"Not a message: {value!r}. Without LangChain a message is a dict with 'role' and 'content', a "
+            "pair (role, content) or a string; pip install langchain-core for message objects."
+        )
+
+    @staticmethod
+    def with_ids(messages: list[Any]) -> list[Any]:
+        """The messages, each with an id; those that have none are copied, for they belong to the node."""
+        return [
+            message if message.get("id") is not None else {**message, "id": _new_id()} for message in messages
+        ]
+
+    @staticmethod
+    def id_of(message: Any) -> str | None:
+        id: str | None = message.get("id")
+        return id
+
+    @staticmethod
+    def is_removal(message: Any) -> bool:
+        return message.get("role", message.get("type")) == "remove"
+
+
+class _LangChainKind(_Kind):
+    """LangChain's messages."""
+
+    @classmethod
+    def coerce(cls, messages: Any) -> list[Any]:
+        if not isinstance(messages, list):
+            messages = [messages]
+        langchain = _langchain("messages")
+        base, chunk = langchain.BaseMessage, langchain.BaseMessageChunk
+        if all(isinstance(message, base) and not isinstance(message, chunk) for message in messages):
+            return cast("list[Any]", messages)
+        return [langchain.message_chunk_to_message(m) for m in langchain.convert_to_messages(messages)]
+
+    @staticmethod
+    def with_ids(messages: list[Any]) -> list[Any]:
+        # In place, as LangGraph does: whoever holds the message sees the id it has in the state.
+        for message in messages:
+            if message.id is None:
+                message.id = _new_id()
+        return messages
+
+    @staticmethod
+    def id_of(message: Any) -> str | None:
+        id: str | None = message.id
+        return id
+
+    @staticmethod
+    def is_removal(message: Any) -> bool:
+        return message.type == "remove"  # type: ignore[no-any-return]
+
+
+def _new_id() -> str:
+    from uuid import uuid4
+
+    return str(uuid4())
+
+
+@functools.cache
+def _langchain(needed_by: str = "") -> ModuleType | Any:
+    """LangChain's messages; None when it is not installed and nothing in particular needs it."""
+    try:
+        from langchain_core import messages
+    except ImportError as error:
+        if not needed_by:
+            return None
+        raise ImportError(f"{needed_by} needs LangChain: pip install langchain-core") from error
+    return messages
+
+
+class MessagesState(TypedDict):
+    """A state with the key `messages`, merged by `add_messages`."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+def push_message(message: MessageLikeRepresentation, *, state_key: str | None = "messages") -> AnyMessage:
+    """Show a message to who streams "messages" before the node returns, and write it to `state_key` (None:
+    only show it); the message as it was shown.
+
+    Raises ValueError for a message without an id, and RuntimeError outside of a node.
+    """
+    task = current_task.get()
+    if task is None:
+        raise RuntimeError(
+            "Called get_config outside of a runnable context: push_message adds to what a node writes, so "
+            "call it inside a node or a task."
+        )
+    kind = _Kind.of(None, [message])
+    converted = message if _is_message_object(message) else kind.coerce([message])[0]
+    if not kind.id_of(converted):
+        raise ValueError(
+            "Message ID is required: whoever streams the message must recognize it in the state."
+        )
+    # The streaming of messages is an extra of the engine; a run that shows none has no such method.
+    show: Callable[[Any], None] | None = getattr(task, "show_message", None)
+    if show is not None:
+        show(converted)
+    if state_key:
+        task.send([(state_key, converted)])
+    return cast("AnyMessage", converted)
+
+
+def _is_message_object(message: Any) -> bool:
+    langchain = _langchain()
+    return langchain is not None and isinstance(message, langchain.BaseMessage)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "MessageGraph":
+        return _message_graph()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@functools.cache
+def _message_graph() -> Any:
+    # Made when asked for: the module of StateGraph imports this one.
+    from surestep.graph.state import StateGraph
+
+    class MessageGraph(StateGraph):  # type: ignore[type-arg]
+        """Deprecated graph whose whole state is a list of messages; use a StateGraph with MessagesState."""
+
+        def __init__(self) -> None:
+            from warnings import warn
+
+            from surestep.warnings import LangGraphDeprecatedSinceV10
+
+            warn(
+                "MessageGraph is deprecated in LangGraph v1.0.0, to be removed in v2.0.0. "
+                "Please use StateGraph with a `messages` key instead.",
+                LangGraphDeprecatedSinceV10,
+                stacklevel=2,
+            )
+            super().__init__(cast("Any", Annotated[list[AnyMessage], add_messages]))
+
+    MessageGraph.__qualname__ = "MessageGraph"
+    return MessageGraph

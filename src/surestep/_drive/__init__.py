@@ -1,1 +1,1 @@
-"""Drivers: they do what the core asks for, on threads or on an event loop."""
+"""Drivers: they do what the core asks. `sync` has threads, `async_` has an event loop; the rest serves both."""

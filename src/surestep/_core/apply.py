@@ -1,0 +1,142 @@
+"""Writes of a step -> channel values and versions of the next checkpoint.
+
+Rules:
+1. Writes are folded in the order of the tasks' paths, and within a task in the order it wrote them.
+2. All channels that change in a step get one and the same new version.
+3. A channel's `update([])` is called only for channels that may react to it, `finish()` likewise: a step costs what
+   it changes, not the number of channels.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from surestep._core.blueprint import UNFOLDED, Blueprint
+from surestep._core.head import Head
+from surestep._core.task import Task, by_path
+from surestep.errors import InvalidUpdateError
+
+log = logging.getLogger("surestep")
+
+
+def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set[str]:
+    """Fold the tasks' writes into the channels; the names of the channels that now hold something new."""
+    if len(tasks) > 1:
+        tasks = by_path(tasks)
+    triggered = _note_seen(head, tasks)
+    head.bump()
+    changed: set[str] = set()
+    for task in tasks:
+        for trigger in task.triggers:
+            channel = head.channels.get(trigger)
+            if channel is not None and channel.consume():
+                changed.add(trigger)
+    written = _by_channel(head, tasks)
+    updated = {key for key, values in written.items() if _update(head, blueprint, key, values, tasks, changed)}
+    if triggered:
+        _tell_silence(head, written, changed, updated)
+        if blueprint.finishing and not any(key in blueprint.triggered_by for key in updated):
+            _finish(head, blueprint, changed, updated)
+    for key in changed:
+        head.versions[key] = head.top
+    head.dirty |= changed
+    head.follow(changed)
+    return updated
+
+
+def _note_seen(head: Head, tasks: Sequence[Task]) -> bool:
+    """Note what each node has seen. A new dict each time: an older checkpoint may hold the last one."""
+    triggered = False
+    versions, seen = head.versions, head.seen
+    for task in tasks:
+        triggered = triggered or bool(task.triggers)
+        now = {key: versions[key] for key in task.triggers if key in versions}
+        before = seen.get(task.name)
+        if now or before is None:
+            seen[task.name] = {**before, **now} if before else now
+    return triggered
+
+
+def apply_edits(head: Head, blueprint: Blueprint, edits: Sequence[tuple[str, Any]]) -> set[str]:
+    """Fold writes that belong to no task into the channels; nothing else reacts."""
+    if not edits:
+        return set()
+    head.bump()
+    changed: set[str] = set()
+    written: dict[str, list[Any]] = {}
+    for key, value in edits:
+        if key in head.channels:
+            written.setdefault(key, []).append(value)
+        elif key not in UNFOLDED:
+            log.warning("An update names the unknown channel %s; it is ignored.", key)
+    updated = {key for key, values in written.items() if _update(head, blueprint, key, values, (), changed)}
+    for key in changed:
+        head.versions[key] = head.top
+    head.dirty |= changed
+    head.follow(changed)
+    return updated
+
+
+def _by_channel(head: Head, tasks: Sequence[Task]) -> dict[str, list[Any]]:
+    written: dict[str, list[Any]] = {}
+    for task in tasks:
+        for key, value in task.writes:
+            if key in written:
+                written[key].append(value)
+            elif key in head.channels:
+                written[key] = [value]
+            elif key not in UNFOLDED:
+                log.warning("Task %s with path %s wrote to unknown channel %s, ignoring it.", task.name, task.path, key)
+    return written
+
+
+def _update(
+    head: Head, blueprint: Blueprint, key: str, values: list[Any], tasks: Sequence[Task], changed: set[str]
+) -> bool:
+    """Fold values into one channel; whether it now holds something new."""
+    channel = head.channels[key]
+    try:
+        if not channel.update(values):
+            return False
+    except InvalidUpdateError as error:
+        raise _with_writers(error, key, tasks) from error.__cause__
+    changed.add(key)
+    available = channel.is_available()
+    if key in blueprint.silent:
+        (head.live.add if available else head.live.discard)(key)
+    return available
+
+
+def _with_writers(error: InvalidUpdateError, key: str, tasks: Sequence[Task]) -> InvalidUpdateError:
+    """The same error with the nodes that wrote the key named."""
+    writers = [task.name for task in tasks for channel, _ in task.writes if channel == key]
+    if not writers:
+        return error
+    named = ", ".join(f"'{name}'" for name in writers)
+    told = InvalidUpdateError(f"{error}\nThe key '{key}' was written in this step by: {named}.")
+    told.__dict__.update(error.__dict__)
+    return told
+
+
+def _tell_silence(head: Head, written: dict[str, list[Any]], changed: set[str], updated: set[str]) -> None:
+    """Channels that nobody wrote to and that do not outlive a step are cleared."""
+    for key in [key for key in head.live if key not in updated]:
+        channel = head.channels[key]
+        if channel.update([]):
+            changed.add(key)
+            if channel.is_available():
+                updated.add(key)
+            else:
+                head.live.discard(key)
+
+
+def _finish(head: Head, blueprint: Blueprint, changed: set[str], updated: set[str]) -> None:
+    """Nothing else is triggered: what was deferred becomes available."""
+    for key in blueprint.finishing:
+        channel = head.channels[key]
+        if channel.finish():
+            changed.add(key)
+            if channel.is_available():
+                updated.add(key)

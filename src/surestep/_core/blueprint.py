@@ -1,0 +1,150 @@
+"""A compiled graph as the core sees it: everything that is the same for all steps, worked out once.
+
+The core knows nodes by what they read, what triggers them and what policies they carry. What a node *does*
+(`PregelNode.bound` and its writers) is the driver's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any, Protocol
+
+from surestep._core.ids import path_text
+from surestep.channels.base import BaseChannel
+
+INPUT = "__input__"
+INTERRUPT = "__interrupt__"
+RESUME = "__resume__"
+ERROR = "__error__"
+ERROR_SOURCE_NODE = "__error_source_node__"
+NO_WRITES = "__no_writes__"
+TASKS = "__pregel_tasks"
+RETURN = "__return__"
+PREVIOUS = "__previous__"
+START = "__start__"
+END = "__end__"
+HIDDEN = "langsmith:hidden"
+
+CONTROL = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME})  # rows that say how a task stands
+UNFOLDED = frozenset({NO_WRITES, "__pregel_push", RETURN, *CONTROL})  # writes that no channel receives
+
+
+class NodeLike(Protocol):
+    """What the core reads of a `pregel.node.PregelNode`."""
+
+    channels: Any
+    triggers: Any
+    mapper: Callable[[Any], Any] | None
+    tags: Any
+    metadata: Any
+    retry_policy: Any
+    timeout: Any
+    is_error_handler: bool
+    error_handler_node: str | None
+    subgraphs: Any
+
+
+class NodePlan:
+    """One node: how it is triggered, what it reads, and how its failures are treated."""
+
+    __slots__ = (
+        "handler",
+        "hidden",
+        "is_handler",
+        "managed",
+        "mapper",
+        "metadata",
+        "name",
+        "path",
+        "path_text",
+        "reads",
+        "retry",
+        "spec",
+        "tags",
+        "timeout",
+        "triggers",
+    )
+
+    def __init__(self, name: str, spec: NodeLike, managed: Mapping[str, Any], retry: Sequence[Any]) -> None:
+        self.name = name
+        self.spec = spec
+        self.triggers: tuple[str, ...] = tuple(sorted(spec.triggers))
+        channels = spec.channels
+        if isinstance(channels, str):
+            self.reads: str | tuple[str, ...] = channels
+            self.managed: tuple[tuple[str, Any], ...] = ()
+        else:
+            self.reads = tuple(key for key in channels if key not in managed)
+            self.managed = tuple((key, managed[key]) for key in channels if key in managed)
+        self.mapper = spec.mapper
+        self.tags: tuple[str, ...] = tuple(spec.tags or ())
+        self.metadata: Mapping[str, Any] = spec.metadata or {}
+        self.hidden = HIDDEN in self.tags
+        self.retry: tuple[Any, ...] = tuple(spec.retry_policy or ()) or tuple(retry)
+        self.timeout = spec.timeout
+        self.is_handler = spec.is_error_handler
+        self.handler = spec.error_handler_node
+        self.path = ("__pregel_pull", name)
+        self.path_text = path_text(self.path)
+
+    @property
+    def subgraphs(self) -> Sequence[Any]:
+        """The graphs in it, as far as its code shows; looked for when somebody asks."""
+        return self.spec.subgraphs or ()
+
+    def with_spec(self, spec: Any) -> NodePlan:
+        """The same node with something else to run."""
+        twin = copy(self)
+        twin.spec = spec
+        return twin
+
+
+class Blueprint:
+    """A graph ready to run. Immutable once made; shared by all runs of the graph."""
+
+    __slots__ = (
+        "channels",
+        "finishing",
+        "input_channels",
+        "managed",
+        "name",
+        "nodes",
+        "output_channels",
+        "silent",
+        "stream_channels",
+        "triggered_by",
+        "untracked",
+    )
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        nodes: Mapping[str, NodeLike],
+        channels: Mapping[str, BaseChannel[Any, Any, Any]],
+        managed: Mapping[str, Any],
+        input_channels: str | Sequence[str],
+        output_channels: str | Sequence[str],
+        stream_channels: str | Sequence[str],
+        retry: Sequence[Any],
+        handlers: Mapping[str, str],
+        untracked: Iterable[str],
+    ) -> None:
+        self.name = name
+        self.channels = dict(channels)
+        self.managed = dict(managed)
+        self.nodes = {key: NodePlan(key, node, managed, retry) for key, node in nodes.items()}
+        for key, handler in handlers.items():
+            self.nodes[key].handler = handler
+        self.input_channels = input_channels
+        self.output_channels = output_channels
+        self.stream_channels = stream_channels
+        self.untracked = frozenset(untracked)
+        self.silent = frozenset(key for key, ch in channels.items() if ch.reacts_to_silence)
+        self.finishing = tuple(key for key, ch in channels.items() if ch.reacts_to_finish)
+        triggered: dict[str, list[str]] = {}
+        for node in self.nodes.values():
+            for trigger in node.triggers:
+                triggered.setdefault(trigger, []).append(node.name)
+        self.triggered_by: dict[str, tuple[str, ...]] = {key: tuple(names) for key, names in triggered.items()}

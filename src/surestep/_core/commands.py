@@ -1,0 +1,120 @@
+"""What the core asks of a driver.
+
+A run is a generator that yields these and is sent what came of them (see `events`).
+They are named tuples: frozen, cheap to make (a step makes a handful), and easy to match in a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from surestep._core.task import Call, Task
+
+R = TypeVar("R")
+
+
+class Load(NamedTuple):
+    """Read a checkpoint. Answered with a `Loaded`."""
+
+    ns: str
+    checkpoint_id: str | None = None
+    before: str | None = None  # the newest one older than this id
+
+
+class ListCheckpoints(NamedTuple):
+    """Read many checkpoints, newest first. Answered with a list of saver tuples."""
+
+    ns: str | None
+    checkpoint_id: str | None
+    filter: Mapping[str, Any] | None
+    before: str | None
+    limit: int | None
+
+
+class Replay(NamedTuple):
+    """Read the stored writes of delta channels that a checkpoint holds no value of."""
+
+    ns: str
+    checkpoint_id: str
+    channels: Sequence[str]
+
+
+class TaskRows(NamedTuple):
+    """Writes of one task as a saver keeps them."""
+
+    task_id: str
+    task_path: str
+    writes: Sequence[tuple[str, Any]]
+
+
+class Save(NamedTuple):
+    """Keep a task's writes beside the checkpoint it ran from."""
+
+    ns: str
+    checkpoint_id: str
+    rows: TaskRows
+    claim: bool = False  # refuse (AlreadyAnswered) when the rows are there already
+    urgent: bool = False  # durable before the run goes on, whatever the durability
+
+
+class Commit(NamedTuple):
+    """Keep a checkpoint and, in the same transaction where the saver can, the last writes of its step."""
+
+    ns: str
+    parent_id: str | None
+    head_id: str | None  # the newest checkpoint of the thread as this run knows it
+    checkpoint: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    new_versions: Mapping[str, Any]
+    rows: Sequence[TaskRows]
+    guarded: bool = True  # compare the thread's head with head_id and set it
+    urgent: bool = False
+
+
+class Settle(NamedTuple):
+    """Wait until everything handed to the saver so far is kept; raises the first failure."""
+
+
+class Spawn(NamedTuple):
+    """Start an attempt at a task, `delay` seconds from now."""
+
+    task: Task
+    attempt: int
+    delay: float
+
+
+class Abandon(NamedTuple):
+    """The run does not want this attempt any more. A driver that can stop it does so and reports `Ended`."""
+
+    task: Task
+    attempt: int
+
+
+class Answer(NamedTuple):
+    """Hand the outcome of a called task to whoever waits for it."""
+
+    call: Call
+    value: Any
+    error: BaseException | None
+
+
+class Next(NamedTuple):
+    """Wait for the next event."""
+
+
+class Emit(NamedTuple):
+    """Show a part of the stream."""
+
+    mode: str
+    payload: Any
+
+
+Command: TypeAlias = (
+    Load | ListCheckpoints | Replay | Save | Commit | Settle | Spawn | Abandon | Answer | Next | Emit
+)
+Step: TypeAlias = Generator[Any, Any, R]  # yields a Command, is sent what it asked for
+
+NEXT = Next()
+SETTLE = Settle()

@@ -1,0 +1,64 @@
+"""What a driver tells the core while a step runs. Time enters only here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from surestep._core.task import Call, Task
+
+
+class Loaded(NamedTuple):
+    """A checkpoint as the saver returned it, and the newest id of the thread."""
+
+    saved: Any | None  # CheckpointTuple
+    head_id: str | None
+
+
+class Ended(NamedTuple):
+    """An attempt is over, with what it wrote. `error` is None, what the node raised, or an `Abandoned`."""
+
+    task: Task
+    attempt: int
+    writes: list[tuple[str, Any]]
+    error: BaseException | None
+
+
+class Expired(NamedTuple):
+    """An attempt's time is up. The driver goes on running it until the core abandons it."""
+
+    task: Task
+    attempt: int
+    kind: Literal["run", "idle"]
+    elapsed: float  # seconds
+
+
+class Called(NamedTuple):
+    """A running task calls another one (`@task`)."""
+
+    call: Call
+
+
+class Part(NamedTuple):
+    """A node, or a graph inside it, put something on the stream."""
+
+    ns: Sequence[str]
+    mode: str
+    payload: Any
+
+
+class Abandoned(BaseException):
+    """Stands for the outcome of an attempt that was stopped because the run asked for it."""
+
+    def __init__(self, started: bool, error: BaseException | None = None) -> None:
+        super().__init__("the run was stopped")
+        self.started = started  # False: it was still waiting for its turn, so nothing of it happened
+        self.error = error or self  # what the attempt ended with
+
+
+class RunStopped(BaseException):
+    """Thrown into a run by its driver: the caller went away or was cancelled. The run settles and ends."""
+
+
+Event: TypeAlias = Ended | Expired | Called

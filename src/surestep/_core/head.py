@@ -1,0 +1,214 @@
+"""The checkpoint a run stands on, in memory: channels, their versions, and what each node has seen of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from surestep._core.blueprint import Blueprint
+from surestep._core.isolate import isolate, needs_isolation
+from surestep.channels.base import MISSING, BaseChannel
+from surestep.errors import EmptyChannelError
+
+FORMAT = 4  # the `v` of the checkpoints we write
+Mint = Callable[[int, "str | None"], str]  # (step, id to be greater than) -> a new checkpoint id
+_ABSENT = object()
+
+
+class View:
+    """Some channels' values as a dict that follows the channels, so that reading costs a copy and no walk."""
+
+    __slots__ = ("keys", "loose", "order", "values")
+
+    def __init__(self, order: Sequence[str], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+        self.order = tuple(order)
+        self.keys = frozenset(order)
+        self.values: dict[str, Any] = {}
+        self.loose: set[str] = set()  # keys whose values a holder could change in place
+        self.rebuild(channels)
+
+    def rebuild(self, channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+        self.values.clear()
+        self.loose.clear()
+        for key in self.order:
+            if (value := channel_value(channels[key])) is not _ABSENT:
+                self._set(key, value)
+
+    def _set(self, key: str, value: Any) -> None:
+        self.values[key] = value
+        if needs_isolation(value):
+            self.loose.add(key)
+        else:
+            self.loose.discard(key)
+
+    def follow(self, changed: Iterable[str], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+        """Take over the values of channels that changed. Keys stay in the order of the schema."""
+        keys, values = self.keys, self.values
+        for key in changed:
+            if key not in keys:
+                continue
+            value = channel_value(channels[key])
+            if value is _ABSENT:
+                values.pop(key, None)
+                self.loose.discard(key)
+            elif key in values:
+                self._set(key, value)
+            else:
+                self.rebuild(channels)  # a new key: rare, and it has its place in the order
+                return
+
+    def copy(self) -> dict[str, Any]:
+        """The values, for somebody who may do with them what they like."""
+        values = self.values.copy()
+        for key in self.loose:
+            values[key] = isolate(values[key])
+        return values
+
+
+def channel_value(channel: BaseChannel[Any, Any, Any]) -> Any:
+    try:
+        return channel.get()
+    except EmptyChannelError:
+        return _ABSENT
+
+
+class Anchor:
+    """One checkpoint's identity: what ids of tasks are made from. The id is minted when somebody asks for it."""
+
+    __slots__ = ("_ids", "_mint", "format", "ns", "parent_id", "step")
+
+    def __init__(self, ns: str, step: int, parent_id: str | None, mint: Mint, format: int = FORMAT) -> None:
+        self.ns = ns
+        self.step = step
+        self.parent_id = parent_id
+        self.format = format
+        self._mint = mint
+        self._ids: dict[int, str] = {}
+
+    @property
+    def id(self) -> str:
+        """The checkpoint's id; whichever thread asks first decides."""
+        found = self._ids.get(0)
+        return found if found is not None else self._ids.setdefault(0, self._mint(self.step, self.parent_id))
+
+    def known_id(self) -> str | None:
+        """The id, if anybody has asked for it."""
+        return self._ids.get(0)
+
+    @classmethod
+    def stored(cls, ns: str, step: int, checkpoint_id: str, mint: Mint, format: int) -> Anchor:
+        anchor = cls(ns, step, None, mint, format)
+        anchor._ids[0] = checkpoint_id
+        return anchor
+
+
+class Head:
+    """What the next step is planned from."""
+
+    __slots__ = (
+        "anchor",
+        "channels",
+        "dirty",
+        "live",
+        "mint",
+        "next_version",
+        "ns",
+        "seen",
+        "top",
+        "updated",
+        "versions",
+        "views",
+    )
+
+    def __init__(
+        self,
+        ns: str,
+        channels: dict[str, BaseChannel[Any, Any, Any]],
+        next_version: Callable[[Any, None], Any],
+        mint: Mint,
+    ) -> None:
+        self.ns = ns
+        self.channels = channels
+        self.versions: dict[str, Any] = {}
+        self.seen: dict[str, dict[str, Any]] = {}
+        self.updated: Iterable[str] | None = None  # channels that changed in the last step, if known
+        self.dirty: set[str] = set()  # channels whose version changed since the last commit
+        self.live: set[str] = set()  # available channels that a step without writes may change
+        self.top: Any = None  # the greatest version
+        self.next_version = next_version
+        self.views: dict[tuple[str, ...], View] = {}
+        self.mint = mint
+        self.anchor = Anchor(ns, -2, None, mint)
+
+    def advance(self, step: int, after: str | None) -> None:
+        """Stand on the next checkpoint, whose id will be greater than `after`."""
+        self.anchor = Anchor(self.ns, step, after, self.mint)
+
+    def restore(self, checkpoint: Mapping[str, Any], blueprint: Blueprint) -> None:
+        """Take versions and sightings from a stored checkpoint."""
+        self.versions = dict(checkpoint["channel_versions"])
+        self.seen = {name: dict(seen) for name, seen in checkpoint["versions_seen"].items()}
+        self.updated = checkpoint.get("updated_channels")
+        self.top = max(self.versions.values(), default=None)
+        self.live = {key for key in blueprint.silent if self.channels[key].is_available()}
+
+    def bump(self) -> Any:
+        """The version of everything that changes now."""
+        self.top = self.next_version(self.top, None)
+        return self.top
+
+    def follow(self, changed: Iterable[str]) -> None:
+        for view in self.views.values():
+            view.follow(changed, self.channels)
+
+    def view(self, order: tuple[str, ...]) -> View:
+        found = self.views.get(order)
+        if found is None:
+            found = self.views[order] = View(order, self.channels)
+        return found
+
+    def read(self, select: str | Sequence[str]) -> Any:
+        """One channel's value (None when it has none), or a dict of those that have one."""
+        if isinstance(select, str):
+            channel = self.channels.get(select)
+            value = _ABSENT if channel is None else channel_value(channel)
+            return None if value is _ABSENT else isolate(value)
+        return self.view(tuple(select)).copy()
+
+    def fresh(self, select: str | Sequence[str], writes: Sequence[tuple[str, Any]]) -> Any:
+        """As `read`, with a task's own writes folded in, on copies."""
+        single = isinstance(select, str)
+        keys = {select} if single else set(select)
+        mine: dict[str, list[Any]] = {}
+        for key, value in writes:
+            if key in keys:
+                mine.setdefault(key, []).append(value)
+        if not mine:
+            return self.read(select)
+        found = {} if single else self.read(select)
+        for key, values in mine.items():
+            channel = self.channels[key].copy()
+            channel.update(values)
+            if (value := channel_value(channel)) is not _ABSENT:
+                found[key] = isolate(value)
+        if single:
+            return found.get(select)  # type: ignore[arg-type]
+        # a key that the task is the first to write has its place in the schema's order too
+        return found if len(found) == len(self.views[tuple(select)].values) else _ordered(found, select)
+
+    def values_to_keep(self, names: Iterable[str]) -> dict[str, Any]:
+        """Channel values as checkpoints hold them."""
+        kept = {}
+        for name in names:
+            channel = self.channels.get(name)
+            if channel is not None and (value := channel.checkpoint()) is not MISSING:
+                kept[name] = value
+        return kept
+
+
+def _ordered(found: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    return {key: found[key] for key in order if key in found}
+
+
+def has_value(value: Any) -> bool:
+    return value is not _ABSENT

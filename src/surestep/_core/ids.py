@@ -1,0 +1,53 @@
+"""Identities. Every input of every hash is listed here and nowhere else.
+
+Ids equal the reference's for equal checkpoint ids, so threads and stored writes can be read across.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha1
+from typing import Any
+
+from xxhash import xxh3_128_hexdigest
+
+PUSH = "__pregel_push"
+PULL = "__pregel_pull"
+NULL_TASK_ID = "00000000-0000-0000-0000-000000000000"
+NS_SEP = "|"
+NS_END = ":"
+
+
+def _dashed(digest: str) -> str:
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
+
+
+def task_id(checkpoint_id: str, version: int, *parts: str) -> str:
+    """The id of a task planned from that checkpoint. `version` is the checkpoint's format."""
+    data = bytes.fromhex(checkpoint_id.replace("-", "")) + "".join(parts).encode()
+    if version > 1:
+        return _dashed(xxh3_128_hexdigest(data))
+    return _dashed(sha1(data).hexdigest()[:32])
+
+
+def interrupt_id(task_ns: str, answered: int) -> str:
+    """The id of the question that a task asks when it already has `answered` answers."""
+    return xxh3_128_hexdigest((f"{task_ns}|{answered}" if answered else task_ns).encode())
+
+
+def child_ns(ns: str, name: str) -> str:
+    """The namespace of a task before its id is added."""
+    return f"{ns}{NS_SEP}{name}" if ns else name
+
+
+def recast(ns: str) -> str:
+    """The address of a graph: its namespace without task ids and call numbers."""
+    return NS_SEP.join(part.split(NS_END)[0] for part in ns.split(NS_SEP) if not part.isdigit())
+
+
+def path_text(path: Any) -> str:
+    """A task's path as sortable text: the order in which writes are folded."""
+    if type(path) is tuple:
+        return "~" + ", ".join([path_text(part) for part in path])
+    if isinstance(path, int):
+        return f"{path:010}"
+    return str(path)

@@ -1,0 +1,403 @@
+"""One run: take the input, step until nothing is left to do, and leave everything kept.
+
+Rules:
+1. The input is durable before the first node starts (except in `exit` durability, which promises no such thing).
+2. A checkpoint is committed by compare-and-set on the thread's newest checkpoint: of two runs on one thread, the
+   slower one gets `ThreadConflict` and loses nothing silently.
+3. Whatever ends a run, the writes of finished tasks are kept before it ends.
+4. The core has no clock: ids and times come from `Request.mint` and `Request.now`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+from surestep._core.apply import apply_writes
+from surestep._core.begin import begin
+from surestep._core.blueprint import ERROR, HIDDEN, INTERRUPT, Blueprint
+from surestep._core.commands import SETTLE, Commit, Emit, Save, Step, TaskRows
+from surestep._core.emit import Show
+from surestep._core.events import RunStopped
+from surestep._core.head import FORMAT, Head, Mint
+from surestep._core.ids import interrupt_id
+from surestep._core.plan import plan
+from surestep._core.resume import reattach
+from surestep._core.rows import Pending, TaskStatus
+from surestep._core.snapshot import checkpoint_payload
+from surestep._core.step import Superstep
+from surestep._core.task import Task
+from surestep.errors import GraphInterrupt, ThreadConflict
+
+
+class Request:
+    """What a run is asked to do, and under which circumstances."""
+
+    __slots__ = (
+        "after",
+        "answers",
+        "base_ns",
+        "before",
+        "bound",
+        "checkpoint_id",
+        "config",
+        "control",
+        "deep",
+        "durability",
+        "input",
+        "mint",
+        "mapped",
+        "nested",
+        "next_version",
+        "now",
+        "ns",
+        "parents",
+        "recursion_limit",
+        "resuming",
+        "run_id",
+        "saver",
+        "stamp",
+        "strict",
+    )
+
+    def __init__(
+        self,
+        *,
+        input: Any,
+        config: Mapping[str, Any],
+        mint: Mint,
+        now: Callable[[], str],
+        next_version: Callable[[Any, None], Any],
+        recursion_limit: int,
+        control: Any,
+        ns: str = "",
+        nested: bool = False,
+        saver: bool = False,
+        durability: str = "async",
+        checkpoint_id: str | None = None,
+        mapped: bool = False,
+        base_ns: str | None = None,
+        deep: Sequence[str] = (),
+        bound: str | None = None,
+        resuming: bool | None = None,
+        answers: dict[str, Any] | None = None,
+        parents: Mapping[str, str] | None = None,
+        run_id: Any = None,
+        strict: bool = False,
+        before: Any = (),
+        after: Any = (),
+    ) -> None:
+        self.input = input
+        self.config = config
+        self.mint = mint
+        self.now = now
+        self.next_version = next_version
+        self.recursion_limit = recursion_limit
+        self.control = control
+        self.ns = ns
+        self.nested = nested
+        self.saver = saver
+        self.durability = durability
+        self.checkpoint_id = checkpoint_id  # run from this checkpoint instead of the newest one
+        self.mapped = mapped  # nested: the address came with the caller's checkpoint_map
+        self.base_ns = base_ns  # nested: the address lies in this older namespace of the same graph
+        self.deep = deep  # namespaces below this one that the address reaches into
+        self.bound = bound  # nested, replaying: the newest checkpoint older than this one
+        self.resuming = resuming  # nested: what the enclosing run says; None at the root
+        self.answers = answers if answers is not None else {}  # question id -> answer, shared with nested runs
+        self.parents = parents or {}
+        self.run_id = run_id
+        self.strict = strict
+        self.before = before  # static interrupts: names, or "*"
+        self.after = after
+
+
+    def copy(self, **changes: Any) -> Request:
+        """The same request with some things changed."""
+        twin = copy(self)
+        for name, value in changes.items():
+            setattr(twin, name, value)
+        return twin
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    status: str  # done | interrupted | draining | out_of_steps
+    output: Any
+    shown: bool  # whether any state was there to be shown
+    questions: tuple[Any, ...] = ()
+    pause: GraphInterrupt | None = None
+
+
+class Run:
+    """The state of one run. Everything that decides is in functions; this is what they share."""
+
+    __slots__ = (
+        "answered",
+        "blueprint",
+        "first_step",
+        "head",
+        "held",
+        "keeps",
+        "loaded_id",
+        "metadata",
+        "newest",
+        "parent_id",
+        "parked",
+        "pending",
+        "replay_bound",
+        "replaying",
+        "request",
+        "resuming",
+        "show",
+        "shown",
+        "step",
+        "stop",
+        "tasks",
+        "unsaved",
+    )
+
+    def __init__(self, blueprint: Blueprint, request: Request, show: Show) -> None:
+        self.blueprint = blueprint
+        self.request = request
+        self.show = show
+        self.head: Head
+        self.pending: Pending | None = None  # rows stored beside the loaded checkpoint
+        self.parked: dict[Task, tuple[Any, ...]] = {}  # tasks whose questions nobody has answered yet
+        self.held: list[Save] = []  # rows that go with the next commit
+        self.keeps = request.saver
+        self.newest: str | None = None  # the thread's newest checkpoint as this run knows it
+        self.loaded_id: str | None = None
+        self.parent_id: str | None = None
+        self.metadata: dict[str, Any] = {}
+        self.unsaved = False  # exit durability: the head is not stored
+        self.replaying = False
+        self.replay_bound: str | None = None
+        self.resuming: bool | None = None  # what nested graphs of this step are told
+        self.answered: dict[str, str] = {}  # question id -> task id under which its answer was claimed
+        self.shown = False
+        self.tasks: list[Task] = []  # of the current step
+        self.step = -1
+        self.stop = 0
+
+    # keeping
+
+    def keep(self, task: Task, writes: Sequence[tuple[str, Any]], last: bool, urgent: bool = False) -> Step[None]:
+        """Keep a task's rows: at once, or (the step's last ones) with the step's checkpoint."""
+        rows = TaskRows(task.id, task.path_text, self._storable(writes))
+        save = Save(self.head.ns, self.head.anchor.id, rows, urgent=urgent)
+        if self.request.durability == "exit" or (last and not urgent):
+            self.held.append(save)
+        else:
+            yield save
+
+    def _storable(self, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+        untracked = self.blueprint.untracked
+        if not untracked:
+            return writes
+        return [(key, _without(value, untracked)) for key, value in writes if key not in untracked]
+
+    def commit(self, source: str, urgent: bool = False, parent: tuple[str | None] | None = None) -> Step[None]:
+        """Stand on a new checkpoint and keep it. `parent`: (id,) if it is not the one stood on so far."""
+        head = self.head
+        before = head.anchor.known_id() if self.keeps else None
+        before = parent[0] if parent is not None else before
+        head.advance(self.step, _later(before, self.newest))
+        if not self.keeps:
+            return
+        self.parent_id = before
+        self.metadata = {"source": source, "step": self.step, "parents": dict(self.request.parents)}
+        if self.request.durability == "exit":
+            self.unsaved = True
+            self.held.clear()
+        else:
+            yield self._commit(before, urgent)
+            self.held.clear()
+
+    def _commit(self, parent: str | None, urgent: bool) -> Commit:
+        head = self.head
+        checkpoint = {
+            "v": FORMAT,
+            "ts": self.request.now(),
+            "id": head.anchor.id,
+            "channel_values": head,  # the driver asks it for the values that the saver wants
+            "channel_versions": dict(head.versions),
+            "versions_seen": dict(head.seen),
+            "updated_channels": None if head.updated is None else sorted(head.updated),
+        }
+        new_versions = {key: head.versions[key] for key in head.dirty if key in head.versions}
+        rows = () if self.request.durability == "exit" else tuple([save.rows for save in self.held])
+        command = Commit(head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, urgent=urgent)
+        head.dirty = set()
+        self.newest = head.anchor.id
+        return command
+
+    def leave(self, failed: bool) -> Step[None]:
+        """Before the run ends: keep what is not kept yet."""
+        request = self.request
+        if not self.keeps:
+            return
+        if request.durability == "exit":
+            yield from self._leave_at_exit(failed)
+        else:
+            yield from self._save_held()
+        yield SETTLE
+
+    def _leave_at_exit(self, failed: bool) -> Step[None]:
+        if self.request.nested and not failed and ":" in self.request.ns:
+            return
+        if self.unsaved:
+            self.unsaved = False
+            yield self._commit(self.loaded_id, urgent=False)
+        yield from self._save_held()
+
+    def _save_held(self) -> Step[None]:
+        held, self.held = self.held, []
+        yield from held
+
+    # answers
+
+    def answers_of(self, task: Task, status: TaskStatus | None) -> list[Any]:
+        """The answers a task starts with: those it had, and those to the questions it asked since."""
+        known = self.request.answers
+        given: list[Any] = []
+        for number, stored in enumerate(status.answers if status is not None else ()):
+            key = interrupt_id(task.ns, number) if known else ""
+            given.append(known.get(key, stored))
+            if key in known and self.replaying:
+                break  # an old question answered anew: what was answered after it stands no more
+        while known and (key := interrupt_id(task.ns, len(given))) in known:
+            given.append(known[key])
+        return given
+
+    def reject_answers(self, task: Task) -> Step[None]:
+        """The answer did not fit what the question asks for: the question is open again."""
+        for key, claimed in list(self.answered.items()):
+            self.request.answers.pop(key, None)
+            del self.answered[key]
+            rows = TaskRows(claimed, "", [(ERROR, f"rejected by {task.name}")])
+            yield Save(self.head.ns, self.head.anchor.id, rows, urgent=True)
+
+
+def run(blueprint: Blueprint, request: Request, show: Show, state: list[Run] | None = None) -> Step[Outcome]:
+    """Run a graph. `state`, if given, receives the run's state for the driver to look at."""
+    this = Run(blueprint, request, show)
+    if state is not None:
+        state.append(this)
+    try:
+        yield from begin(this)
+        status = yield from _steps(this)
+        yield from this.leave(failed=False)
+        return Outcome(status, show.output(this.head), this.shown)
+    except GraphInterrupt as pause:
+        return (yield from _paused(this, pause))
+    except ThreadConflict:
+        raise  # the thread went on without this run: nothing of it is to be kept
+    except BaseException as error:
+        yield from _leave_broken(this, error)
+        raise
+
+
+def _leave_broken(this: Run, error: BaseException) -> Step[None]:
+    """Keep what can be kept; what went wrong first is what the caller hears of."""
+    if not hasattr(this, "head"):
+        return
+    try:
+        yield from this.leave(failed=True)
+    except Exception as second:
+        if isinstance(error, RunStopped):
+            raise
+        if second is not error:
+            error.add_note(f"While leaving, the saver failed too: {type(second).__name__}: {second}")
+
+
+def _steps(this: Run) -> Step[str]:
+    """Supersteps until there is nothing to do, a limit is hit, or somebody asks to stop."""
+    show, request, blueprint, head = this.show, this.request, this.blueprint, this.head
+    while True:
+        if this.step > this.stop:
+            if show.checkpoints and this.keeps:
+                yield from show.checkpoint(checkpoint_payload(this, plan(head, blueprint, this.step, this.stop)), this.step - 1)
+            return "out_of_steps"
+        tasks = plan(head, blueprint, this.step, this.stop)
+        if show.checkpoints and this.keeps:
+            yield from show.checkpoint(checkpoint_payload(this, tasks), this.step - 1)
+        if not tasks:
+            return "done"
+        if this.pending is not None:
+            reattach(this, tasks)
+        if request.before and _static_pause(this, request.before, tasks):
+            raise GraphInterrupt()
+        if request.control.drain_requested:
+            return "draining"
+        if show.modes:
+            yield from _announce(this, tasks)
+        this.tasks = tasks
+        yield from Superstep(this, tasks).play()
+        head.updated = apply_writes(head, blueprint, tasks)
+        if show.touches(head.updated):
+            this.shown = True
+            if show.values:
+                yield Emit("values", show.output(head))
+        this.pending = None
+        this.parked = {}
+        this.tasks = []
+        this.replaying = False
+        yield from this.commit("loop")
+        this.step += 1
+        if request.after and _static_pause(this, request.after, tasks):
+            if show.checkpoints and this.keeps:
+                yield from show.checkpoint(checkpoint_payload(this, plan(head, blueprint, this.step, this.stop)), this.step - 1)
+            raise GraphInterrupt()
+        this.resuming = None
+
+
+def _announce(this: Run, tasks: Sequence[Task]) -> Step[None]:
+    if this.show.tasks:
+        yield from this.show.starts(tasks, this.step)
+    for task in tasks:
+        if task.restored:
+            yield from this.show.restored(task)
+
+
+def _static_pause(this: Run, names: Any, tasks: Sequence[Task]) -> bool:
+    """Whether a named node is among the tasks and something changed since the last pause."""
+    seen = this.head.seen.get(INTERRUPT, {})
+    if not any(key not in seen or version > seen[key] for key, version in this.head.versions.items()):
+        return False
+    if names == "*":
+        return any(HIDDEN not in task.node.tags for task in tasks)
+    return any(task.name in names for task in tasks)
+
+
+def _paused(this: Run, pause: GraphInterrupt) -> Step[Outcome]:
+    """A pause ends the run of a root graph normally; in a nested graph it goes up to the enclosing one."""
+    yield from this.leave(failed=True)
+    questions = tuple(pause.args[0]) if pause.args else ()
+    show, head = this.show, this.head
+    if this.request.nested:
+        return Outcome("interrupted", None, this.shown, questions, pause)
+    if any(task.writes for task in this.tasks):  # show what finished, though the step is not over
+        if show.touches(apply_writes(head, this.blueprint, this.tasks)):
+            this.shown = True
+            if show.values:
+                yield Emit("values", show.output(head))
+    if not questions and show.updates:
+        yield Emit("updates", {INTERRUPT: ()})
+    return Outcome("interrupted", show.output(head), this.shown, questions, pause)
+
+
+def _without(value: Any, untracked: frozenset[str]) -> Any:
+    """A sent packet without the keys that are never stored."""
+    arg = getattr(value, "arg", None)
+    if isinstance(arg, dict) and hasattr(value, "node") and not untracked.isdisjoint(arg):
+        return type(value)(value.node, {key: item for key, item in arg.items() if key not in untracked})
+    return value
+
+
+def _later(first: str | None, second: str | None) -> str | None:
+    if first is None or second is None:
+        return first or second
+    return max(first, second)

@@ -1,0 +1,218 @@
+"""One superstep: tasks start, end, fail, pause, are tried again, handled or abandoned.
+
+Rules:
+1. What a task wrote is kept the moment it ends, while others still run. The last one's writes are held and go with
+   the step's checkpoint, in one transaction where the saver can.
+2. A failure that nobody handles stops the step: no new attempt starts, running ones are abandoned where the driver can
+   do that and waited for where it can't, and everything that finished is kept.
+3. A pause stops nothing: siblings run to their end. The step then ends in one pause with all questions.
+4. A report of an attempt that is not the current one counts for nothing.
+5. An error handler starts after the failure it handles is durable, and once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from surestep._core import rows
+from surestep._core.commands import NEXT, Abandon, Answer, Spawn, Step
+from surestep._core.events import Abandoned, Called, Ended, Expired, RunStopped
+from surestep._core.retry import delay_before_retry
+from surestep._core.task import Call, Task, called, handler
+from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, is_invalid_resume
+
+if TYPE_CHECKING:
+    from surestep._core.run import Run
+
+
+class Superstep:
+    """The tasks of a step and how far they are."""
+
+    __slots__ = ("escaped", "failure", "live", "questions", "run", "tasks")
+
+    def __init__(self, run: Run, tasks: list[Task]) -> None:
+        self.run = run
+        self.tasks = tasks
+        self.live: dict[Task, int] = {}  # running (or about to run again) -> number of the current attempt
+        self.questions: dict[Task, tuple[Any, ...]] = {}
+        self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
+        self.failure: BaseException | None = None
+
+    def play(self) -> Step[None]:
+        """Run every task that has no writes yet; ends normally, or raises what ended the step."""
+        parked = self.run.parked
+        for task in self.tasks:
+            if parked and task in parked:
+                self.questions[task] = parked[task]
+            elif not task.restored:
+                self.live[task] = 1
+        try:
+            for task in list(self.live):
+                yield Spawn(task, 1, 0.0)
+            while self.live:
+                event = yield NEXT
+                if type(event) is not Ended:
+                    yield from self._other(event)
+                elif self.live.get(event.task) == event.attempt:
+                    event.task.writes = event.writes
+                    if event.error is None:
+                        del self.live[event.task]
+                        yield from self._finished(event.task)
+                    else:
+                        yield from self._broke(event.task, event.attempt, event.error)
+        except RunStopped:
+            yield from self._stop()
+            raise
+        self._conclude()
+
+    def _other(self, event: Any) -> Step[None]:
+        if type(event) is Called:
+            yield from self._called(event.call)
+        elif type(event) is Expired and self.live.get(event.task) == event.attempt:
+            yield Abandon(event.task, event.attempt)
+            event.task.writes = []
+            yield from self._broke(event.task, event.attempt, self._timeout_error(event))
+
+    # ends of attempts
+
+    def _finished(self, task: Task) -> Step[None]:
+        run = self.run
+        if run.keeps:
+            yield from run.keep(task, rows.rows_of_success(task.writes), last=not self.live)
+        if run.show.modes:
+            yield from run.show.finished(task, run.step)
+        if task.call is not None:
+            yield Answer(task.call, task.writes[0][1] if task.writes else None, None)
+
+    def _broke(self, task: Task, attempt: int, error: BaseException) -> Step[None]:
+        if isinstance(error, GraphInterrupt):
+            del self.live[task]
+            yield from self._paused(task, error)
+        elif isinstance(error, GraphBubbleUp):
+            del self.live[task]
+            task.writes = []
+            self.escaped.append(error)
+            if task.call is not None:
+                yield Answer(task.call, None, error)
+        elif isinstance(error, Abandoned):
+            del self.live[task]
+            if error.started:
+                yield from self._keep_failure(task, error.error, handled=False)
+        elif (delay := self._delay(task, attempt, error)) is not None:
+            self.live[task] = attempt + 1
+            yield Spawn(task, attempt + 1, delay)
+        else:
+            del self.live[task]
+            yield from self._failed(task, error)
+
+    def _delay(self, task: Task, attempt: int, error: BaseException) -> float | None:
+        if self.failure is not None or not isinstance(error, Exception) or is_invalid_resume(error):
+            return None
+        return delay_before_retry(task.node.retry, error, attempt)
+
+    def _paused(self, task: Task, pause: GraphInterrupt) -> Step[None]:
+        run = self.run
+        questions = tuple(pause.args[0]) if pause.args else ()
+        if questions:
+            if run.keeps:
+                yield from run.keep(task, rows.rows_of_pause(task.writes, questions), last=not self.live)
+            if run.show.modes:
+                yield from run.show.paused(task, questions, run.head, run.step)
+        task.writes = []
+        if task.call is not None:
+            yield Answer(task.call, None, pause)
+        else:
+            self.questions[task] = questions
+
+    def _failed(self, task: Task, error: BaseException) -> Step[None]:
+        """An attempt failed for good: its handler takes over, or whoever called it, or the step ends."""
+        run = self.run
+        by_handler = run.blueprint.nodes.get(task.node.handler or "") if isinstance(error, Exception) else None
+        if is_invalid_resume(error):
+            yield from run.reject_answers(task)
+            task.writes = []
+        else:
+            yield from self._keep_failure(task, error, handled=by_handler is not None)
+        if task.call is not None:
+            yield Answer(task.call, None, error)
+        elif by_handler is not None and self.failure is None and not is_invalid_resume(error):
+            yield from self._handle(task, by_handler, error)
+        elif self.failure is None:
+            self.failure = error
+            for other, attempt in list(self.live.items()):
+                yield Abandon(other, attempt)
+
+    def _keep_failure(self, task: Task, error: BaseException, handled: bool) -> Step[None]:
+        run = self.run
+        if run.keeps:
+            kept = rows.rows_of_failure(task.writes, error, task.name, handled)
+            yield from run.keep(task, kept, last=not self.live and not handled, urgent=handled)
+        if run.show.modes:
+            yield from run.show.failed(task, error, run.step)
+        task.writes = []
+
+    def _handle(self, failed: Task, node: Any, error: BaseException) -> Step[None]:
+        task = handler(self.run.head, failed, node, error)
+        self.tasks.append(task)
+        self.live[task] = 1
+        yield Spawn(task, 1, 0.0)
+
+    @staticmethod
+    def _timeout_error(event: Expired) -> NodeTimeoutError:
+        policy = event.task.timeout
+        return NodeTimeoutError(
+            event.task.name,
+            event.elapsed,
+            kind=event.kind,
+            idle_timeout=policy.idle_timeout,
+            run_timeout=policy.run_timeout,
+        )
+
+    # calls of tasks by tasks
+
+    def _called(self, call: Call) -> Step[None]:
+        run = self.run
+        task = called(run.head, call, run.step)
+        status = run.pending.by_task.get(task.id) if run.pending is not None and not run.replaying else None
+        self.tasks.append(task)
+        if run.show.tasks:
+            yield from run.show.starts([task], run.step)
+        if status is not None and status.finished:
+            task.writes, task.restored = list(status.outputs), True
+            yield Answer(call, task.writes[0][1], None)
+            return
+        if status is not None:
+            task.answers = run.answers_of(task, status)
+        if self.failure is None:
+            self.live[task] = 1
+            yield Spawn(task, 1, 0.0)
+        else:
+            yield Answer(call, None, Abandoned(started=False))
+
+    # the end
+
+    def _stop(self) -> Step[None]:
+        """The caller is gone: let go of what runs, and keep what comes in."""
+        self.failure = RunStopped()
+        for task, attempt in list(self.live.items()):
+            yield Abandon(task, attempt)
+        while self.live:
+            event = yield NEXT
+            if type(event) is Called:
+                yield Answer(event.call, None, Abandoned(started=False))
+            elif type(event) is Ended and self.live.get(event.task) == event.attempt:
+                event.task.writes = event.writes
+                if event.error is None:
+                    del self.live[event.task]
+                    yield from self._finished(event.task)
+                else:
+                    yield from self._broke(event.task, event.attempt, event.error)
+
+    def _conclude(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self.escaped:
+            raise self.escaped[0]
+        if self.questions:
+            order = [task for task in self.tasks if task in self.questions]
+            raise GraphInterrupt(tuple(question for task in order for question in self.questions[task]))

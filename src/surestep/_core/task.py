@@ -1,0 +1,148 @@
+"""A task: one execution of one node in one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from surestep._core.ids import NS_END, PULL, PUSH, child_ns, path_text, task_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from surestep._core.blueprint import NodePlan
+    from surestep._core.head import Head
+
+
+class Task:
+    """What is to run, with which input, and what it has written so far.
+
+    The id is a hash that most runs never look at, so it is worked out when somebody asks.
+    """
+
+    __slots__ = (
+        "_id",
+        "_ns",
+        "_path_text",
+        "anchor",
+        "answers",
+        "call",
+        "failed",
+                "id_parts",
+        "input",
+        "name",
+        "node",
+        "path",
+        "restored",
+        "step",
+        "timeout",
+        "triggers",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        head: Head,
+        name: str,
+        node: NodePlan,
+        path: tuple[Any, ...],
+        triggers: tuple[str, ...],
+        id_parts: tuple[str, ...],
+        input: Any,
+        step: int,
+    ) -> None:
+        self.anchor = head.anchor
+        self.name = name
+        self.node = node
+        self.path = path
+        self.triggers = triggers
+        self.id_parts = id_parts
+        self.input = input
+        self.step = step
+        self.timeout = node.timeout
+        self.writes: list[tuple[str, Any]] = []
+        self.answers: list[Any] = []
+        self.call: Call | None = None
+        self.failed: tuple[str, BaseException] | None = None  # handlers: the node that failed, and how
+        self.restored = False  # its writes come from the saver (or the cache): it does not run
+        self._id: str | None = None
+        self._ns: str | None = None
+        self._path_text: str | None = node.path_text if path is node.path else None
+
+    @property
+    def id(self) -> str:
+        if self._id is None:
+            anchor = self.anchor
+            self._id = task_id(anchor.id, anchor.format, self.cns, str(self.step), self.name, *self.id_parts)
+        return self._id
+
+    @property
+    def cns(self) -> str:
+        """Its namespace without its id. A called task hangs below the task that called it."""
+        return child_ns(self.call.parent.ns if self.call is not None else self.anchor.ns, self.name)
+
+    @property
+    def ns(self) -> str:
+        """The checkpoint namespace of a graph that runs inside it."""
+        if self._ns is None:
+            self._ns = f"{self.cns}{NS_END}{self.id}"
+        return self._ns
+
+    @property
+    def path_text(self) -> str:
+        if self._path_text is None:
+            self._path_text = path_text(self.path)
+        return self._path_text
+
+    def __repr__(self) -> str:
+        return f"Task({self.name}, path={self.path}, step={self.step})"
+
+
+class Call:
+    """A task called by a running one: what it runs and who waits for it."""
+
+    __slots__ = ("future", "index", "name", "node", "parent", "raw")
+
+    def __init__(self, parent: Task, index: int, name: str, node: NodePlan, raw: Any, future: Any) -> None:
+        self.parent = parent
+        self.index = index
+        self.name = name
+        self.node = node
+        self.raw = raw
+        self.future = future
+
+
+def pull(head: Head, node: NodePlan, input: Any, step: int) -> Task:
+    """A task triggered by channels."""
+    return Task(head, node.name, node, node.path, node.triggers, (PULL, *node.triggers), input, step)
+
+
+def push(head: Head, node: NodePlan, index: int, packet: Any, step: int) -> Task:
+    """A task made by a `Send`."""
+    task = Task(head, node.name, node, (PUSH, index, False), (PUSH,), (PUSH, str(index)), packet.arg, step)
+    if packet.timeout is not None:
+        task.timeout = packet.timeout
+    return task
+
+
+def called(head: Head, call: Call, step: int) -> Task:
+    """A task made by a call of a running task."""
+    parent = call.parent
+    path = (PUSH, parent.path, call.index, True)
+    parts = (PUSH, path_text(parent.path), str(call.index))
+    task = Task(head, call.name, call.node, path, (PUSH,), parts, call.raw, step)
+    task.call = call
+    return task
+
+
+def handler(head: Head, failed: Task, node: NodePlan, error: BaseException) -> Task:
+    """The error handler of a failed task; it gets that task's input."""
+    path = (*failed.path[:3], "node_error_handler", False)
+    parts = (PUSH, "node_error_handler", failed.id)
+    task = Task(head, node.name, node, path, (PUSH,), parts, failed.input, failed.step)
+    task.failed = (failed.name, error)
+    return task
+
+
+def by_path(tasks: Sequence[Task]) -> list[Task]:
+    """Tasks in the order in which their writes are folded."""
+    return sorted(tasks, key=lambda task: task.path_text)

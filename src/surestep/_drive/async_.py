@@ -1,0 +1,365 @@
+"""Runs a core generator on an event loop. Reads side by side with `sync.py`.
+
+Every attempt is an asyncio task in a context of its own. Everything that happens comes back through one inbox, also
+from threads (sync nodes run on the loop's executor).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+
+from surestep._context import current_task
+from surestep._core.commands import Abandon, Answer, Commit, Emit, ListCheckpoints, Load, Next, Replay, Save, Settle, Spawn
+from surestep._core.events import Abandoned, Called, Ended, Expired, Part, RunStopped
+from surestep._core.task import Call
+from surestep._drive.body import body, run_async
+from surestep._drive.context import TaskContext, started_at
+from surestep._drive.env import Env, Sink
+from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
+from surestep._drive.sync import noted
+from surestep.errors import NodeCancelledError
+
+
+class AsyncDriver:
+    """One run on an event loop."""
+
+    def __init__(
+        self,
+        env: Env,
+        port: SaverPort | None,
+        modes: frozenset[str],
+        *,
+        subgraphs: bool,
+        limit: int | None,
+        durability: str,
+        step_timeout: float | None = None,
+    ) -> None:
+        self.env = env
+        self.port = port
+        self.modes = modes  # what our own consumer asked for
+        self.above = env.parent.env.down if env.parent is not None else None  # nested: where parts go too
+        self.turns = asyncio.Semaphore(limit) if limit else None
+        self.step_timeout = step_timeout
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.inbox: deque[Any] = deque()
+        self.wake: asyncio.Future[None] | None = None
+        self.running: dict[TaskContext, asyncio.Task[None]] = {}
+        self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
+        self.background = Background(port) if port and durability == "async" and not port.inline else None
+        env.put_part = self.above.put if self.above is not None and not modes else self.put
+        env.calls = self.call
+        env.down = self.above
+        if subgraphs:
+            env.down = Sink(modes | (self.above.modes if self.above is not None else frozenset()), self.put)
+
+    # the loop
+
+    async def drive(self, core: Any) -> AsyncIterator[Part]:
+        """Answer the core's commands until it ends; yields what our consumer is to see, and the outcome last."""
+        reply: Any = None
+        failure: BaseException | None = None
+        try:
+            while True:
+                try:
+                    command = core.throw(failure) if failure is not None else core.send(reply)
+                except StopIteration as end:
+                    yield end.value
+                    return
+                failure = reply = None
+                try:
+                    if type(command) is Emit:
+                        if (part := self._emit(command)) is not None:
+                            yield part
+                    elif type(command) is Next:
+                        while type(item := await self._take()) is Part:
+                            if (part := self._show(item)) is not None:
+                                yield part
+                        reply = item
+                    else:
+                        reply = await self._do(command)
+                except Exception as error:
+                    failure = error
+        except (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt):
+            await self._finish(core)
+            raise
+        finally:
+            await self._close()
+
+    async def _finish(self, core: Any) -> None:
+        """The caller is gone or was cancelled: let the core settle, show nothing more. Not to be cancelled itself."""
+        await _through(self._settle(core))
+
+    async def _settle(self, core: Any) -> None:
+        try:
+            command = core.throw(RunStopped())
+            while True:
+                try:
+                    if type(command) is Next:
+                        while type(reply := await self._take()) is Part:
+                            pass
+                    else:
+                        reply = None if type(command) is Emit else await self._do(command)
+                except Exception as error:
+                    command = core.throw(error)
+                else:
+                    command = core.send(reply)
+        except (StopIteration, RunStopped):
+            return
+
+    async def _do(self, command: Any) -> Any:
+        kind = type(command)
+        if kind is Spawn:
+            return self._spawn(command)
+        if kind is Commit or kind is Save:
+            return await self._save(command)
+        if kind is Settle:
+            return await self.background.settle() if self.background is not None else None
+        if kind is Abandon:
+            return self._abandon(command)
+        if kind is Answer:
+            return self._resolve(command)
+        assert kind in (Load, ListCheckpoints, Replay)
+        assert self.port is not None
+        return self.port.answer(command, [await self._read(call) for call in self.port.reads(command)])
+
+    # the inbox
+
+    def put(self, item: Any) -> None:
+        """Take in an event or a part, from any thread."""
+        if threading.get_ident() != self.thread:
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to hear of it
+                self.loop.call_soon_threadsafe(self.put, item)
+            return
+        self.inbox.append(item)
+        if self.wake is not None and not self.wake.done():
+            self.wake.set_result(None)
+
+    async def _take(self) -> Any:
+        while not self.inbox:
+            self.wake = self.loop.create_future()
+            await self.wake
+        return self.inbox.popleft()
+
+    # the stream
+
+    def _emit(self, command: Emit) -> Part | None:
+        env = self.env
+        return self._show(Part(tuple(env.ns.split("|")) if env.ns else (), command.mode, command.payload))
+
+    def _show(self, part: Part) -> Part | None:
+        if self.above is not None and part.mode in self.above.modes:
+            self.above.put(part)
+        return part if part.mode in self.modes else None
+
+    # saving
+
+    async def _save(self, command: Save | Commit) -> None:
+        assert self.port is not None
+        background = self.background
+        if background is not None and not command.urgent:
+            await background.put(self.port.saves(command, background=True))
+            return
+        if background is not None:
+            await background.settle()
+        for call in self.port.saves(command, background=False):
+            if self.port.inline:
+                getattr(self.port.saver, call.name)(*call.args, **call.kwargs)
+            else:
+                await self._call(call)
+
+    async def _call(self, call: SaverCall) -> Any:
+        """A call of the saver runs to its end, also when the run is cancelled meanwhile."""
+        assert self.port is not None
+        return await _through(getattr(self.port.saver, f"a{call.name}")(*call.args, **call.kwargs))
+
+    async def _read(self, call: SaverCall) -> Any:
+        assert self.port is not None
+        if call.name == "list":
+            return [found async for found in self.port.saver.alist(*call.args, **call.kwargs)]
+        return await getattr(self.port.saver, f"a{call.name}")(*call.args, **call.kwargs)
+
+    # attempts
+
+    def _spawn(self, command: Spawn) -> None:
+        context = TaskContext(self.env, command.task, command.attempt)
+        before = self.contexts.get(command.task)
+        context.first_started = started_at(before.first_started if before is not None else None)
+        self.contexts[command.task] = context
+        scope = copy_context()
+        scope.run(current_task.set, context)
+        self.running[context] = self.loop.create_task(self._attempt(context, command.delay), context=scope)
+
+    async def _attempt(self, context: TaskContext, delay: float) -> None:
+        started, watch, error = False, None, None
+        try:
+            if delay:
+                await asyncio.sleep(delay)
+            if self.turns is not None:
+                await self.turns.acquire()
+            started = True
+            try:
+                if context.task.timeout is not None:
+                    watch = Watch(self, context)
+                await run_async(body(context), context)
+            finally:
+                if watch is not None:
+                    watch.cancel()
+                if self.turns is not None:
+                    self.turns.release()
+        except asyncio.CancelledError as cancelled:
+            if context.fenced:
+                error = Abandoned(started, cancelled)
+            else:
+                error = NodeCancelledError(context.task.name)
+                error.__cause__ = cancelled
+        except BaseException as raised:
+            error = noted(raised, context)
+        self.running.pop(context, None)
+        self.put(Ended(context.task, context.attempt, context.writes, error))
+
+    def _abandon(self, command: Abandon) -> None:
+        context = self.contexts[command.task]
+        context.fenced = True
+        if (running := self.running.get(context)) is not None:
+            running.cancel()
+
+    async def _close(self) -> None:
+        """Nothing of the run is left behind."""
+        if self.background is not None:
+            await _through(self.background.close())
+
+    # called tasks
+
+    def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
+        """Start a task for a running one; a future of its result that fits the place it is called from."""
+        future: Any
+        if threading.get_ident() == self.thread:
+            future = self.loop.create_future()
+        else:
+            from concurrent.futures import Future
+
+            future = Future()
+        self.put(Called(Call(context.task, next(context.calls), name, spec, raw, future)))
+        return future
+
+    def _resolve(self, command: Answer) -> None:
+        future = command.call.future
+        if future.done():  # whoever waited was cancelled
+            return
+        if command.error is not None:
+            future.set_exception(command.error)
+            if isinstance(future, asyncio.Future):
+                future.exception()  # heard of, even if the caller never asks
+        else:
+            future.set_result(command.value)
+
+
+class Watch:
+    """The clocks of one attempt. Fires once; the core decides what follows."""
+
+    __slots__ = ("context", "driver", "idle", "last", "policy", "run", "started")
+
+    def __init__(self, driver: AsyncDriver, context: TaskContext) -> None:
+        self.driver = driver
+        self.context = context
+        self.policy = context.task.timeout
+        self.started = self.last = time.monotonic()
+        loop = driver.loop
+        self.run = loop.call_later(self.policy.run_timeout, self._fire, "run") if self.policy.run_timeout else None
+        self.idle = loop.call_later(self.policy.idle_timeout, self._look) if self.policy.idle_timeout else None
+        if self.policy.idle_timeout:
+            context.progressed = self._progress
+
+    def _progress(self, heartbeat: bool) -> None:
+        if heartbeat or self.policy.refresh_on == "auto":
+            self.last = time.monotonic()
+
+    def _look(self) -> None:
+        left = self.last + self.policy.idle_timeout - time.monotonic()
+        if left > 0:
+            self.idle = self.driver.loop.call_later(left, self._look)
+        else:
+            self._fire("idle")
+
+    def _fire(self, kind: Any) -> None:
+        self.cancel()
+        elapsed = time.monotonic() - self.started
+        self.driver.put(Expired(self.context.task, self.context.attempt, kind, elapsed))
+
+    def cancel(self) -> None:
+        for timer in (self.run, self.idle):
+            if timer is not None:
+                timer.cancel()
+
+
+class Background:
+    """Saves that a run in `async` durability does not wait for: kept in order, at most `BACKLOG` of them waiting."""
+
+    def __init__(self, port: SaverPort) -> None:
+        self.saver = port.saver
+        self.queue: asyncio.Queue[list[SaverCall]] = asyncio.Queue(BACKLOG)
+        self.error: BaseException | None = None
+        self.worker: asyncio.Task[None] | None = None
+
+    async def put(self, calls: list[SaverCall]) -> None:
+        """Hand over calls; raises the first failure of earlier ones."""
+        self._raise()
+        if self.worker is None:
+            self.worker = asyncio.get_running_loop().create_task(self._work())
+        await self.queue.put(calls)
+
+    async def settle(self) -> None:
+        """Wait until nothing is left; raises the first failure."""
+        await _through(self.queue.join())
+        self._raise()
+
+    async def close(self) -> None:
+        if self.worker is not None:
+            await self.queue.join()
+            self.worker.cancel()
+            with suppress(asyncio.CancelledError):
+                await self.worker
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    async def _work(self) -> None:
+        while True:
+            calls = await self.queue.get()
+            try:
+                if self.error is None:
+                    for call in calls:
+                        await getattr(self.saver, f"a{call.name}")(*call.args, **call.kwargs)
+            except Exception as error:
+                self.error = error
+            finally:
+                self.queue.task_done()
+
+
+async def _through(coroutine: Any) -> Any:
+    """Await something to its end; a cancel that comes meanwhile is passed on afterwards."""
+    inner = asyncio.ensure_future(coroutine)
+    cancelled: asyncio.CancelledError | None = None
+    while not inner.done():
+        try:
+            await asyncio.shield(inner)
+        except asyncio.CancelledError as error:
+            if inner.cancelled():
+                raise
+            cancelled = error
+        except BaseException:
+            break
+    if cancelled is not None:
+        if not inner.cancelled() and inner.exception() is not None:
+            raise cancelled from inner.exception()
+        raise cancelled
+    return inner.result()

@@ -1,0 +1,171 @@
+"""What a running node sees of the run around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from surestep._answers import json_schema_of, parse_answer
+from surestep._core.blueprint import PREVIOUS, RESUME
+from surestep._core.ids import interrupt_id
+from surestep._core.task import Task
+from surestep.errors import GraphInterrupt, NodeError
+from surestep.runtime import ExecutionInfo, Runtime
+from surestep.types import Interrupt
+
+if TYPE_CHECKING:
+    from surestep._drive.env import Env
+
+TASK_KEY = "__surestep_task"  # in `configurable`: the task that a nested graph runs in
+
+
+class TaskContext:
+    """One attempt at a task, as its node sees it. Most nodes ask for nothing of it, so everything is made on demand."""
+
+    __slots__ = (
+        "_config",
+        "_runtime",
+        "attempt",
+        "calls",
+        "env",
+        "fenced",
+        "first_started",
+        "graphs",
+        "progressed",
+        "questions",
+        "scope",
+        "task",
+        "writes",
+    )
+
+    def __init__(self, env: Env, task: Task, attempt: int) -> None:
+        self.env = env
+        self.task = task
+        self.attempt = attempt
+        self.writes: list[tuple[str, Any]] = []
+        self.fenced = False  # abandoned: nothing it does counts any more
+        self.progressed: Callable[[bool], None] | None = None  # told of signs of life; True: an explicit heartbeat
+        self.questions = count()  # how many answers it has asked for
+        self.calls = count()  # how many tasks it has called
+        self.graphs = count()  # how many graphs have run in it
+        self.first_started: float | None = None
+        self.scope: Any = None  # the context variables it runs with
+        self._config: dict[str, Any] | None = None
+        self._runtime: Runtime[Any] | None = None
+
+    # what injection and the functions of `surestep.config` hand out
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The config that the node may pass on to whatever it calls."""
+        if self._config is None:
+            self._config = self.env.task_config(self)
+        return self._config
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        if self._runtime is None:
+            self._runtime = self.env.runtime.override(
+                stream_writer=self.stream_writer,
+                heartbeat=self.heartbeat,
+                previous=self.previous,
+                execution_info=self._execution_info(),
+            )
+        return self._runtime
+
+    def _execution_info(self) -> ExecutionInfo:
+        task, configurable = self.task, self.env.config.get("configurable", {})
+        return ExecutionInfo(
+            checkpoint_id=task.anchor.id,
+            checkpoint_ns=task.ns,
+            task_id=task.id,
+            thread_id=configurable.get("thread_id"),
+            run_id=self.env.run_id,
+            node_attempt=self.attempt,
+            node_first_attempt_time=self.first_started,
+        )
+
+    @property
+    def store(self) -> Any:
+        return self.env.runtime.store
+
+    @property
+    def previous(self) -> Any:
+        """What the entrypoint saved for this thread the last time."""
+        if PREVIOUS in self.env.blueprint.channels:
+            return self.env.read(PREVIOUS, ())
+        return self.env.runtime.previous
+
+    @property
+    def node_error(self) -> NodeError | None:
+        failed = self.task.failed
+        return NodeError(*failed) if failed is not None else None
+
+    @property
+    def stream_writer(self) -> Callable[[Any], None]:
+        return self._write_custom if self.env.custom else _nowhere
+
+    def _write_custom(self, chunk: Any) -> None:
+        if not self.fenced:
+            self.sign_of_life()
+            self.env.show("custom", chunk)
+
+    def heartbeat(self) -> None:
+        """Tell the idle timeout that the node is alive."""
+        if self.progressed is not None:
+            self.progressed(True)
+
+    def sign_of_life(self) -> None:
+        if self.progressed is not None:
+            self.progressed(False)
+
+    # state
+
+    def read(self, select: str | Sequence[str], fresh: bool = False) -> Any:
+        """Current values of channels; `fresh`: with this task's own writes applied."""
+        return self.env.read(select, self.writes if fresh else ())
+
+    def fresh(self, select: str | Sequence[str]) -> Any:
+        return self.env.read(select, self.writes)
+
+    def send(self, writes: Sequence[tuple[str, Any]]) -> None:
+        """Add writes to the task's own."""
+        if not self.fenced:
+            self.sign_of_life()
+            self.writes.extend(writes)
+
+    # questions
+
+    def interrupt(self, value: Any, response_schema: Any = None) -> Any:
+        """The answer to a question, or the pause that asks for it."""
+        number = next(self.questions)
+        answers = self.task.answers
+        if number < len(answers):
+            self.send([(RESUME, list(answers[: number + 1]))])
+            return parse_answer(response_schema, answers[number])
+        schema = json_schema_of(response_schema)
+        raise GraphInterrupt(
+            (Interrupt(value, id=interrupt_id(self.task.ns, len(answers)), response_schema=schema),)
+        )
+
+    # called tasks
+
+    def call(self, name: str, spec: Any, raw: Any) -> Any:
+        """Start a task of this task; a future of what it returns."""
+        self.sign_of_life()
+        return self.env.call(self, name, spec, raw)
+
+
+def _nowhere(chunk: Any) -> None:
+    """A stream writer for a run in which nobody listens."""
+
+
+def started_at(first: float | None) -> float:
+    return time.time() if first is None else first
+
+
+def public(configurable: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's own keys of a `configurable`."""
+    return {key: value for key, value in configurable.items() if not key.startswith("__")}

@@ -1,0 +1,120 @@
+"""The core's storage commands as calls of a saver's methods. Written once; the drivers only make the calls.
+
+Any saver with LangGraph's contract will do. One that offers a unit of work gets a step's checkpoint and last writes
+in one call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from surestep._core.commands import Commit, ListCheckpoints, Load, Replay, Save
+from surestep._core.events import Loaded
+from surestep._core.isolate import isolate
+from surestep._drive.context import public
+from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, has_unit_of_work, saver_writes_inline
+
+BACKLOG = 8  # saves that may wait behind a run in `async` durability; then the run waits
+
+
+class SaverCall(NamedTuple):
+    """One call of a saver; its async form has the same name with an `a` in front."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = {}
+
+
+class SaverPort:
+    """A saver as one run uses it."""
+
+    __slots__ = ("config", "inline", "migrate", "saver", "takes_path", "unit_of_work")
+
+    def __init__(self, saver: Any, config: Mapping[str, Any], migrate: Callable[[Any], None]) -> None:
+        self.saver = saver
+        self.migrate = migrate
+        self.unit_of_work = has_unit_of_work(saver)
+        self.inline = saver_writes_inline(saver)
+        self.takes_path = _takes_path(saver)
+        self.config = {**config, "configurable": public(config.get("configurable", {}))}
+        self.config["configurable"].pop("checkpoint_map", None)
+
+    def at(self, ns: str, checkpoint_id: str | None, **private: Any) -> dict[str, Any]:
+        """The config that addresses a checkpoint of this thread."""
+        configurable = {**self.config["configurable"], "checkpoint_ns": ns, **private}
+        if checkpoint_id is None:
+            configurable.pop("checkpoint_id", None)
+        else:
+            configurable["checkpoint_id"] = checkpoint_id
+        return {**self.config, "configurable": configurable}
+
+    # writing
+
+    def saves(self, command: Save | Commit, background: bool) -> list[SaverCall]:
+        """The calls that keep what the command holds; `background`: later, while the run goes on."""
+        if type(command) is Save:
+            return [self._put_writes(command.ns, command.checkpoint_id, command.rows, command.claim)]
+        assert isinstance(command, Commit)
+        checkpoint = self._checkpoint(command, background)
+        config = self.at(command.ns, command.parent_id, **({HEAD_KEY: command.head_id} if command.guarded else {}))
+        args = (config, checkpoint, command.metadata, command.new_versions)
+        if self.unit_of_work:
+            return [SaverCall("commit", (*args, command.rows))]
+        rows = [self._put_writes(command.ns, command.parent_id, row, False) for row in command.rows]
+        return [*rows, SaverCall("put", args)]
+
+    def _put_writes(self, ns: str, checkpoint_id: str | None, rows: Any, claim: bool) -> SaverCall:
+        config = self.at(ns, checkpoint_id, **({CLAIM_KEY: True} if claim else {}))
+        args = (config, rows.writes, rows.task_id)
+        return SaverCall("put_writes", (*args, rows.task_path) if self.takes_path else args)
+
+    def _checkpoint(self, command: Commit, background: bool) -> dict[str, Any]:
+        """The checkpoint with its values: those that changed where that is all the saver needs."""
+        head: Any = command.checkpoint["channel_values"]
+        names = command.new_versions if self.unit_of_work else head.channels
+        values = head.values_to_keep(names)
+        return {**command.checkpoint, "channel_values": isolate(values) if background else values}
+
+    # reading
+
+    def reads(self, command: Load | ListCheckpoints | Replay) -> list[SaverCall]:
+        """The calls that read what the command asks for."""
+        if type(command) is Load:
+            return self._loads(command)
+        if type(command) is Replay:
+            config = self.at(command.ns, command.checkpoint_id)
+            return [SaverCall("get_delta_channel_history", (), {"config": config, "channels": command.channels})]
+        assert isinstance(command, ListCheckpoints)
+        config = self.at(command.ns or "", command.checkpoint_id)
+        before = self.at(command.ns or "", command.before) if command.before else None
+        return [SaverCall("list", (config,), {"filter": command.filter, "before": before, "limit": command.limit})]
+
+    def _loads(self, command: Load) -> list[SaverCall]:
+        newest = SaverCall("get_tuple", (self.at(command.ns, None),))
+        if command.before is not None:
+            before = self.at(command.ns, command.before)
+            return [newest, SaverCall("list", (self.at(command.ns, None),), {"before": before, "limit": 1})]
+        if command.checkpoint_id is not None:
+            return [newest, SaverCall("get_tuple", (self.at(command.ns, command.checkpoint_id),))]
+        return [newest]
+
+    def answer(self, command: Load | ListCheckpoints | Replay, results: Sequence[Any]) -> Any:
+        """What the core is sent for the results of `reads`."""
+        if type(command) is not Load:
+            if type(command) is ListCheckpoints:
+                for saved in results[0]:
+                    self.migrate(saved)
+            return results[0]
+        newest, saved = results[0], results[-1]
+        if command.before is not None:
+            saved = saved[0] if saved else None
+        if saved is not None:
+            self.migrate(saved)
+        head_id = newest.checkpoint["id"] if newest is not None else None
+        return Loaded(saved, head_id)
+
+
+def _takes_path(saver: Any) -> bool:
+    return "task_path" in inspect.signature(saver.put_writes).parameters

@@ -1,0 +1,396 @@
+"""Runs a core generator with threads. Reads side by side with `async_.py`.
+
+A lone task runs on the caller's own thread: no hand-over, and a traceback that reads as if the node had been called.
+Several run on threads of the crew, at most `limit` at once. Everything that happens comes back through one inbox.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextvars import copy_context
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from surestep._context import current_task
+from surestep._core.commands import Abandon, Answer, Commit, Emit, ListCheckpoints, Load, Next, Replay, Save, Settle, Spawn
+from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped
+from surestep._core.run import Outcome
+from surestep._core.task import Call
+from surestep._drive import crew
+from surestep._drive.body import body, run_sync
+from surestep._drive.context import TaskContext, started_at
+from surestep._drive.env import Env, Sink
+from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
+
+Parts = Iterator[tuple[tuple[str, ...], str, Any]]
+MAX_THREADS = min(32, (os.cpu_count() or 1) + 4)  # a run's default limit, as concurrent.futures has it
+
+
+class SyncDriver:
+    """One run on threads."""
+
+    def __init__(
+        self,
+        env: Env,
+        port: SaverPort | None,
+        modes: frozenset[str],
+        *,
+        subgraphs: bool,
+        live: bool,
+        limit: int | None,
+        durability: str,
+        threads_only: bool = False,
+        step_timeout: float | None = None,
+    ) -> None:
+        self.env = env
+        self.port = port
+        self.modes = modes  # what our own consumer asked for
+        self.above = env.parent.env.down if env.parent is not None else None  # nested: where parts go too
+        self.inline = not (live or threads_only)
+        self.limit = limit or MAX_THREADS
+        self.step_timeout = step_timeout
+        self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.waiting: deque[tuple[float, TaskContext]] = deque()  # attempts not started, with the time they are due
+        self.jobs: deque[TaskContext] = deque()  # attempts handed to threads
+        self.lanes = 0  # threads at work
+        self.lock = threading.Lock()
+        self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
+        self.background = Background(port) if port and durability == "async" and not port.inline else None
+        self.core: Any = None
+        self.thread = threading.get_ident()
+        self.outbox: deque[Part] = deque()
+        env.put_part = self.above.put if self.above is not None and not modes else self.inbox.put
+        env.calls = self.call
+        env.down = self.above
+        if subgraphs:
+            env.down = Sink(modes | (self.above.modes if self.above is not None else frozenset()), self.inbox.put)
+
+    # the loop
+
+    def drive(self, core: Any) -> Iterator[Part]:
+        """Answer the core's commands until it ends; yields what our consumer is to see, returns the outcome."""
+        self.core = core
+        reply: Any = None
+        failure: BaseException | None = None
+        try:
+            while True:
+                try:
+                    command = core.throw(failure) if failure is not None else core.send(reply)
+                except StopIteration as end:
+                    yield from self._flush()
+                    return end.value  # type: ignore[no-any-return]
+                failure = reply = None
+                try:
+                    if type(command) is Emit:
+                        if (part := self._emit(command)) is not None:
+                            yield part
+                        continue
+                    if type(command) is Next:
+                        while (reply := self._next()) is None:
+                            yield from self._flush()
+                    else:
+                        reply = self._do(command)
+                except Exception as error:
+                    failure = error
+                if self.outbox:
+                    yield from self._flush()
+        except (GeneratorExit, KeyboardInterrupt):
+            self._finish(core)
+            raise
+        finally:
+            if self.background is not None:
+                self.background.close()
+
+    def _finish(self, core: Any) -> None:
+        """The caller is gone: let the core settle, show nothing more."""
+        try:
+            command = core.throw(RunStopped())
+            while True:
+                try:
+                    reply = None if type(command) is Emit else self._do(command)
+                    self.outbox.clear()
+                except Exception as error:
+                    command = core.throw(error)
+                else:
+                    command = core.send(reply)
+        except (StopIteration, RunStopped):
+            return
+
+    def _do(self, command: Any) -> Any:
+        kind = type(command)
+        if kind is Next:
+            return self._wait()
+        if kind is Spawn:
+            return self._spawn(command)
+        if kind is Commit or kind is Save:
+            return self._save(command)
+        if kind is Settle:
+            return self.background.settle() if self.background is not None else None
+        if kind is Abandon:
+            return self._abandon(command)
+        if kind is Answer:
+            return _resolve(command)
+        assert kind in (Load, ListCheckpoints, Replay)
+        assert self.port is not None
+        return self.port.answer(command, [self._read(call) for call in self.port.reads(command)])
+
+    # the stream
+
+    def _emit(self, command: Emit) -> Part | None:
+        env = self.env
+        part = Part(tuple(env.ns.split("|")) if env.ns else (), command.mode, command.payload)
+        return self._show(part)
+
+    def _show(self, part: Part) -> Part | None:
+        if self.above is not None and part.mode in self.above.modes:
+            self.above.put(part)
+        return part if part.mode in self.modes else None
+
+    def _flush(self) -> Iterator[Part]:
+        """Show what nodes put on the stream, in the order in which it came."""
+        while self.outbox:
+            if (part := self._show(self.outbox.popleft())) is not None:
+                yield part
+
+    # saving
+
+    def _save(self, command: Save | Commit) -> None:
+        assert self.port is not None
+        background = self.background
+        if background is not None and not command.urgent:
+            background.put(self.port.saves(command, background=True))
+            return
+        if background is not None:
+            background.settle()
+        for call in self.port.saves(command, background=False):
+            self._call(call)
+
+    def _call(self, call: SaverCall) -> Any:
+        assert self.port is not None
+        return getattr(self.port.saver, call.name)(*call.args, **call.kwargs)
+
+    def _read(self, call: SaverCall) -> Any:
+        found = self._call(call)
+        return list(found) if call.name == "list" else found
+
+    # attempts
+
+    def _spawn(self, command: Spawn) -> None:
+        context = TaskContext(self.env, command.task, command.attempt)
+        before = self.contexts.get(command.task)
+        context.first_started = started_at(before.first_started if before is not None else None)
+        self.contexts[command.task] = context
+        self.waiting.append((time.monotonic() + command.delay if command.delay else 0.0, context))
+
+    def _next(self) -> Any:
+        """The next event: a lone attempt is run here and now, others on threads."""
+        if self.inline and len(self.waiting) == 1 and not self.lanes and self.inbox.empty():
+            due, context = self.waiting.popleft()
+            if due:
+                time.sleep(max(0.0, due - time.monotonic()))
+            self.thread = threading.get_ident()
+            event: Any = copy_context().run(attempt, context)
+            self._collect()
+            return event
+        item = self._take()
+        while type(item) is Part:
+            self.outbox.append(item)
+            if self.modes:
+                return None  # let the consumer have it first
+            item = self._take()
+        return item
+
+    def _take(self) -> Any:
+        """What comes next, an event or a part; starts attempts meanwhile whose time has come."""
+        while True:
+            timeout = self._start_due()
+            try:
+                return self.inbox.get(timeout=timeout)
+            except Empty:
+                continue
+
+    def _wait(self) -> Any:
+        """The next event; parts go to the outbox."""
+        while type(item := self._take()) is Part:
+            self.outbox.append(item)
+        return item
+
+    def _collect(self) -> None:
+        """Parts that an inline attempt left behind; events stay for the next time."""
+        events = []
+        while not self.inbox.empty():
+            item = self.inbox.get_nowait()
+            (self.outbox if type(item) is Part else events).append(item)
+        for event in events:
+            self.inbox.put(event)
+
+    def _start_due(self) -> float | None:
+        """Start the attempts whose time has come; seconds until the next one's, if any."""
+        now, later = time.monotonic(), []
+        while self.waiting:
+            due, context = self.waiting.popleft()
+            if due > now:
+                later.append((due, context))
+            else:
+                self._start(context)
+        self.waiting.extend(later)
+        return min(due for due, _ in later) - now if later else None
+
+    def _start(self, context: TaskContext) -> None:
+        context.scope = copy_context()
+        with self.lock:
+            self.jobs.append(context)
+            if self.lanes >= self.limit:
+                return
+            self.lanes += 1
+        crew.start(self._lane)
+
+    def _lane(self) -> None:
+        """One thread's work for this run: attempt after attempt, until none is left."""
+        while True:
+            with self.lock:
+                if not self.jobs:
+                    self.lanes -= 1
+                    return
+                context = self.jobs.popleft()
+            self.inbox.put(context.scope.run(attempt, context))
+
+    def _abandon(self, command: Abandon) -> None:
+        """A thread can't be stopped: only what has not started is taken back."""
+        context = self.contexts[command.task]
+        with self.lock:
+            waiting = context in self.jobs
+            if waiting:
+                self.jobs.remove(context)
+        kept = [item for item in self.waiting if item[1] is not context]
+        if waiting or len(kept) < len(self.waiting):
+            self.waiting = deque(kept)
+            self.inbox.put(Ended(command.task, command.attempt, [], Abandoned(started=False)))
+
+    # called tasks
+
+    def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
+        """Start a task for a running one; a future of its result."""
+        future = waitable(self)
+        self.inbox.put(Called(Call(context.task, next(context.calls), name, spec, raw, future)))
+        return future
+
+    def pump(self, done: Callable[[], bool]) -> None:
+        """Go on with the run while its own thread waits, inside a node, for a called task."""
+        reply: Any = self._wait()
+        while True:
+            command = self.core.send(reply)
+            while type(command) is not Next:
+                if type(command) is Emit:
+                    env = self.env
+                    self.outbox.append(Part(tuple(env.ns.split("|")) if env.ns else (), command.mode, command.payload))
+                    command = self.core.send(None)
+                else:
+                    command = self.core.send(self._do(command))
+            if done():
+                return
+            reply = self._wait()
+
+
+def attempt(context: TaskContext) -> Ended:
+    """Run one attempt at a task, whatever comes of it."""
+    current_task.set(context)
+    error: BaseException | None = None
+    try:
+        run_sync(body(context), context)
+    except BaseException as raised:
+        error = noted(raised, context)
+    return Ended(context.task, context.attempt, context.writes, error)
+
+
+def noted(error: BaseException, context: TaskContext) -> BaseException:
+    """The error with a note of where it happened."""
+    error.add_note(f"During task with name '{context.task.name}' and id '{context.task.id}'")
+    return error
+
+
+def _resolve(command: Answer) -> None:
+    future = command.call.future
+    if command.error is not None:
+        future.set_exception(command.error)
+    else:
+        future.set_result(command.value)
+
+
+def waitable(driver: SyncDriver) -> Any:
+    """A future whose `result()` may be waited for on the run's own thread too."""
+    from concurrent.futures import Future
+
+    class CalledFuture(Future[Any]):
+        def result(self, timeout: float | None = None) -> Any:
+            if not self.done() and threading.get_ident() == driver.thread:
+                driver.pump(self.done)
+            return super().result(timeout)
+
+        def exception(self, timeout: float | None = None) -> BaseException | None:
+            if not self.done() and threading.get_ident() == driver.thread:
+                driver.pump(self.done)
+            return super().exception(timeout)
+
+    return CalledFuture()
+
+
+class Background:
+    """Saves that a run in `async` durability does not wait for: kept in order, at most `BACKLOG` of them waiting."""
+
+    def __init__(self, port: SaverPort) -> None:
+        self.saver = port.saver
+        self.changed = threading.Condition()
+        self.queue: deque[list[SaverCall]] = deque()
+        self.busy = False
+        self.error: BaseException | None = None
+
+    def put(self, calls: list[SaverCall]) -> None:
+        """Hand over calls; raises the first failure of earlier ones."""
+        with self.changed:
+            while len(self.queue) >= BACKLOG and self.error is None:
+                self.changed.wait()
+            self._raise()
+            self.queue.append(calls)
+            if not self.busy:
+                self.busy = True
+                crew.start(self._work)
+
+    def settle(self) -> None:
+        """Wait until nothing is left; raises the first failure."""
+        with self.changed:
+            while self.busy:
+                self.changed.wait()
+            self._raise()
+
+    def close(self) -> None:
+        with self.changed:
+            while self.busy:
+                self.changed.wait()
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def _work(self) -> None:
+        while True:
+            with self.changed:
+                if not self.queue or self.error is not None:
+                    self.busy = False
+                    self.queue.clear()
+                    self.changed.notify_all()
+                    return
+                calls = self.queue.popleft()
+                self.changed.notify_all()
+            try:
+                for call in calls:
+                    getattr(self.saver, call.name)(*call.args, **call.kwargs)
+            except BaseException as error:
+                self.error = error
+
+
+__all__ = ["Outcome", "SyncDriver"]

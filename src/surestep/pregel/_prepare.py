@@ -1,0 +1,282 @@
+"""From the arguments of a run to what the core and a driver need. The same for threads and asyncio."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from surestep._config import ensure_config
+from surestep._constants import CONFIG_KEY_DURABILITY, CONFIG_KEY_STRICT_RESUME
+from surestep._core.emit import Show
+from surestep._core.ids import NS_END, NS_SEP, recast
+from surestep._core.run import Request
+from surestep._drive.context import TASK_KEY, TaskContext
+from surestep._drive.env import Env
+from surestep._drive.saving import SaverPort
+from surestep.checkpoint.base.id import next_checkpoint_id
+from surestep.runtime import RunControl, Runtime, ServerInfo
+
+if TYPE_CHECKING:
+    from surestep.pregel.main import Pregel
+
+MODES = frozenset({"values", "updates", "checkpoints", "tasks", "debug", "messages", "custom", "tools"})
+
+
+class Call(NamedTuple):
+    """The arguments of one run, as the public methods take them."""
+
+    input: Any
+    config: Any
+    context: Any = None
+    modes: frozenset[str] = frozenset()  # what the caller wants to see
+    output_keys: Any = None
+    interrupt_before: Any = None
+    interrupt_after: Any = None
+    durability: str | None = None
+    control: RunControl | None = None
+    subgraphs: bool = False
+    whole_output: bool = False  # invoke: the output channels; stream: all of the state
+
+
+class Prepared(NamedTuple):
+    """A run ready to be driven."""
+
+    env: Env
+    request: Request
+    show: Show
+    port: SaverPort | None
+    modes: frozenset[str]
+    subgraphs: bool
+    limit: int | None
+    durability: str
+    nested: bool
+
+
+def now() -> str:
+    """The time as checkpoints hold it."""
+    return datetime.now(UTC).isoformat()
+
+
+def count_version(current: int | None, channel: None) -> int:
+    """Channel versions of a run that keeps nothing."""
+    return 1 if current is None else current + 1
+
+
+def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
+    """Resolve what comes from the caller, from the graph and from an enclosing run."""
+    config: dict[str, Any] = ensure_config(graph.config, call.config)  # type: ignore[assignment]
+    configurable = config["configurable"]
+    parent: TaskContext | None = configurable.get(TASK_KEY)
+    limit = config["recursion_limit"]
+    if limit < 1:
+        raise ValueError(f"recursion_limit must be at least 1, got {limit}: it is the number of steps a run may take.")
+    keys = output_keys(graph, call)
+    saver, setting = resolve_saver(graph, parent)
+    if saver is not None and not configurable:
+        raise ValueError(
+            "Checkpointer requires one or more of the following 'configurable' keys: thread_id, checkpoint_ns, "
+            'checkpoint_id. Pass config={"configurable": {"thread_id": "..."}}.'
+        )
+    if saver is not None and parent is None and configurable.get("thread_id") is None:
+        raise ValueError(
+            'The graph has a checkpointer, so a run needs a thread: config={"configurable": {"thread_id": "..."}}.'
+        )
+    if configurable.get("thread_id") is not None and not isinstance(configurable["thread_id"], str):
+        configurable["thread_id"] = str(configurable["thread_id"])
+    durability, named = resolve_durability(call, parent, configurable, saver)
+    runtime = make_runtime(graph, call, parent, configurable)
+    place = Place(graph, parent, configurable, saver)
+    above = parent.env.down.modes if parent is not None and parent.env.down is not None else frozenset()
+    modes = call.modes | above
+    port = SaverPort(saver, config, graph._migrate) if saver is not None else None
+    request = Request(
+        input=call.input,
+        config=config,
+        mint=next_checkpoint_id,
+        now=now,
+        next_version=saver.get_next_version if saver is not None else count_version,
+        recursion_limit=limit,
+        control=runtime.control,
+        ns=place.ns,
+        nested=parent is not None,
+        saver=saver is not None,
+        durability=durability,
+        checkpoint_id=place.checkpoint_id,
+        mapped=place.mapped,
+        base_ns=place.base_ns,
+        deep=tuple(place.address),
+        bound=place.bound,
+        resuming=place.resuming,
+        answers=parent.env.run.request.answers if parent is not None else None,
+        parents=parent.env.parents_of_children() if parent is not None else None,
+        run_id=config["metadata"].get("run_id"),
+        strict=bool(configurable.get(CONFIG_KEY_STRICT_RESUME)) and parent is None,
+        before=call.interrupt_before or graph.interrupt_before_nodes,
+        after=call.interrupt_after or graph.interrupt_after_nodes,
+    )
+    env = Env(
+        blueprint=graph.blueprint,
+        config=config,
+        ns=place.ns,
+        runtime=runtime,
+        saver=saver,
+        saver_setting=setting,
+        durability=named,
+        run_id=configurable.get("run_id") or config["metadata"].get("run_id"),
+        parent=parent,
+        replayed=parent.env.replayed if parent is not None else None,
+        custom="custom" in modes,
+        address=place.address,
+    )
+    return Prepared(
+        env, request, Show(modes, keys, now), port, call.modes, call.subgraphs, config.get("max_concurrency"),
+        durability, parent is not None,
+    )
+
+
+def output_keys(graph: Pregel[Any, Any, Any, Any], call: Call) -> Any:
+    """The keys whose values the run shows."""
+    keys = call.output_keys
+    if keys is None:
+        return graph.output_channels if call.whole_output else graph.stream_channels_asis
+    for key in [keys] if isinstance(keys, str) else keys:
+        if key not in graph.blueprint.channels:
+            raise ValueError(f"Key {key} not in channels: output_keys may name {sorted(graph.blueprint.channels)}.")
+    return keys
+
+
+def resolve_saver(graph: Pregel[Any, Any, Any, Any], parent: TaskContext | None) -> tuple[Any, Any]:
+    """The saver of this run, and what graphs inside it inherit."""
+    if graph.checkpointer is False:
+        return None, None
+    if parent is not None:
+        return parent.env.saver_setting, parent.env.saver_setting
+    if graph.checkpointer is True:
+        raise RuntimeError(
+            "checkpointer=True cannot be used for root graphs: it means to use the enclosing graph's. Compile this "
+            "graph with a saver, e.g. compile(checkpointer=InMemorySaver())."
+        )
+    return graph.checkpointer, graph.checkpointer
+
+
+def resolve_durability(
+    call: Call, parent: TaskContext | None, configurable: Mapping[str, Any], saver: Any
+) -> tuple[str, str | None]:
+    """How durable, and whether the caller said so (then nested graphs follow)."""
+    if call.durability is not None and saver is None:
+        warnings.warn("`durability` has no effect when no checkpointer is present.", stacklevel=5)
+    named = call.durability or configurable.get(CONFIG_KEY_DURABILITY)
+    if named is None and parent is not None:
+        named = parent.env.durability
+    return named or "async", named
+
+
+def make_runtime(
+    graph: Pregel[Any, Any, Any, Any], call: Call, parent: TaskContext | None, configurable: Mapping[str, Any]
+) -> Runtime[Any]:
+    """What nodes of this run get as their runtime, before each adds its own."""
+    outer = parent.env.runtime if parent is not None else None
+    control = call.control or (outer.control if outer is not None else None) or RunControl()
+    own: Runtime[Any] = Runtime(
+        context=coerce_context(graph.context_schema, call.context),
+        store=graph.store if outer is None else outer.store,
+        control=control,
+        server_info=server_info(configurable),
+    )
+    return own if outer is None else outer.merge(own)
+
+
+def coerce_context(schema: Any, context: Any) -> Any:
+    """The context as its schema wants it: a dict becomes an instance of a dataclass or model."""
+    if context is None or schema is None or not isinstance(context, dict):
+        return context
+    if hasattr(schema, "__dataclass_fields__") or hasattr(schema, "model_fields"):
+        return schema(**context)
+    return context
+
+
+def server_info(configurable: Mapping[str, Any]) -> ServerInfo | None:
+    user = configurable.get("langgraph_auth_user")
+    if not any(configurable.get(key) for key in ("assistant_id", "graph_id", "langgraph_auth_user")):
+        return None
+    return ServerInfo(
+        assistant_id=configurable.get("assistant_id", ""),
+        graph_id=configurable.get("graph_id", ""),
+        user=user if hasattr(user, "identity") else None,
+    )
+
+
+class Place:
+    """Where a run stands in its thread: namespace, the checkpoint it starts from, and what it is told of resuming."""
+
+    __slots__ = ("address", "base_ns", "bound", "checkpoint_id", "mapped", "ns", "resuming")
+
+    def __init__(
+        self, graph: Pregel[Any, Any, Any, Any], parent: TaskContext | None, configurable: Mapping[str, Any], saver: Any
+    ) -> None:
+        self.checkpoint_id: str | None = None
+        self.base_ns: str | None = None
+        self.bound: str | None = None
+        self.mapped = False
+        self.resuming: bool | None = None
+        self.address: dict[str, str] = {}  # checkpoints further down that the caller means
+        if parent is None:
+            self._at_root(configurable, saver)
+        else:
+            self._inside(graph, parent, saver)
+
+    def _at_root(self, configurable: Mapping[str, Any], saver: Any) -> None:
+        self.ns = ""
+        if saver is None:
+            return
+        address = dict(configurable.get("checkpoint_map") or {})
+        self.checkpoint_id = address.pop("", None)
+        if not configurable.get("checkpoint_ns"):
+            self.checkpoint_id = configurable.get("checkpoint_id") or self.checkpoint_id
+        elif configurable.get("checkpoint_id") and self.checkpoint_id is not None:
+            address.setdefault(configurable["checkpoint_ns"], configurable["checkpoint_id"])
+        self.address = address
+
+    def _inside(self, graph: Pregel[Any, Any, Any, Any], parent: TaskContext, saver: Any) -> None:
+        number = next(parent.graphs)
+        self.ns = child_namespace(parent.task.ns, number, graph.checkpointer)
+        self.resuming = parent.env.resuming_of_children(parent)
+        address = parent.env.address
+        found = self.ns if self.ns in address else _same_graph(self.ns, address)
+        if saver is not None and found is not None:
+            self.checkpoint_id = address.pop(found)
+            self.mapped = True
+            self.base_ns = found if found != self.ns else None
+            if self.base_ns:
+                self.resuming = True
+        self.address = {ns: id for ns, id in address.items() if ns.startswith(self.ns)}
+        replayed = parent.env.replayed
+        if replayed is not None and not self.mapped and self.ns not in replayed.visited:
+            replayed.visited.add(self.ns)
+            self.bound = replayed.bound
+            self.resuming = False
+
+
+def _same_graph(ns: str, address: Mapping[str, str]) -> str | None:
+    """The address of the same graph inside an older task: a fork gave the task a new id."""
+    return next((key for key in address if recast(key) == recast(ns)), None)
+
+
+def child_namespace(task_ns: str, number: int, checkpointer: Any) -> str:
+    """The namespace of the graph that runs in a task; the second and later ones in it are numbered."""
+    ns = f"{task_ns}{NS_SEP}{number}" if number else task_ns
+    if checkpointer is True:
+        return NS_SEP.join(part.split(NS_END)[0] for part in ns.split(NS_SEP))
+    return ns
+
+
+def as_modes(stream_mode: Any) -> tuple[frozenset[str], bool]:
+    """The stream modes asked for, and whether several were (then parts are tagged)."""
+    single = isinstance(stream_mode, str)
+    modes: Iterable[str] = (stream_mode,) if single else stream_mode
+    found = frozenset(modes)
+    if unknown := found - MODES:
+        raise ValueError(f"Unknown stream mode {sorted(unknown)}: use some of {sorted(MODES)}.")
+    return found, not single

@@ -29,6 +29,7 @@ LAZY = {
     "typing_extensions": {""},
     "rich": {"cli.py"},
     "Crypto": {"checkpoint/serde/encrypted.py"},
+    "numpy": {"checkpoint/serde"},
     "aiosqlite": {"checkpoint/sqlite"},
 }
 

@@ -1,0 +1,1 @@
+"""The programs, by what they use. Each is `program(E) -> observation`, written once for both engines."""

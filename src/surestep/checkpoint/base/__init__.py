@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from surestep.checkpoint.base._serde import View, _with_msgpack_allowlist, default_serde
+from surestep.checkpoint.base._serde import SerdeAttribute, View, _with_msgpack_allowlist
 from surestep.checkpoint.base._types import (
     CLAIM_KEY,
     EXCLUDED_METADATA_KEYS,
@@ -98,7 +98,7 @@ class BaseCheckpointSaver(Generic[V]):
 
     __slots__ = ("__dict__", "__weakref__", "_view")
 
-    serde = default_serde()
+    serde = SerdeAttribute()
     writes_inline: ClassVar[bool] = False
 
     def __init__(self, *, serde: SerializerProtocol | UntypedSerializerProtocol | None = None) -> None:
@@ -301,9 +301,7 @@ class BaseCheckpointSaver(Generic[V]):
                 if hasattr(self, slot):
                     setattr(view, slot, getattr(self, slot))
         before: Collection[tuple[str, ...] | type] = self._view.allowlist if self._view else ()
-        view._view = View(
-            [*before, *extra_allowlist], cast(SerializerProtocol, self.__dict__.get("serde", base)), serde
-        )
+        view._view = View([*before, *extra_allowlist], self.__dict__.get("serde") or base, serde)
         return view
 
 

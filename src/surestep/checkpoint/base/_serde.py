@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,12 +10,9 @@ from surestep.checkpoint.serde.base import (
     UntypedSerializerProtocol,
     maybe_add_typed_methods,
 )
-from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base import BaseCheckpointSaver
-
-logger = logging.getLogger("surestep.checkpoint.base")
 
 Allowlist = Collection[tuple[str, ...] | type]
 
@@ -25,7 +21,9 @@ def _with_msgpack_allowlist(serde: SerializerProtocol, extra: Allowlist) -> Seri
     """The serializer extended by these types; itself when it has no such setting."""
     extend = getattr(serde, "with_msgpack_allowlist", None)
     if extend is None:
-        logger.warning(
+        import logging
+
+        logging.getLogger("surestep.checkpoint.base").warning(
             "Serializer %s does not support msgpack allowlists: it decides by itself what it revives.",
             type(serde).__name__,
         )
@@ -42,8 +40,17 @@ class SerdeAttribute:
     stores, and what is assigned to it later. Only this attribute differs.
     """
 
-    def __init__(self, default: SerializerProtocol) -> None:
-        self._default = default
+    def __init__(self) -> None:
+        self._made: SerializerProtocol | None = None
+
+    @property
+    def _default(self) -> SerializerProtocol:
+        # Made when first asked for: msgpack is a third of what importing a graph would cost.
+        if self._made is None:
+            from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+            self._made = JsonPlusSerializer()
+        return self._made
 
     @overload
     def __get__(self, saver: None, owner: type) -> SerializerProtocol: ...
@@ -52,12 +59,13 @@ class SerdeAttribute:
     def __get__(self, saver: BaseCheckpointSaver[Any] | None, owner: type) -> SerializerProtocol:
         if saver is None:
             return self._default
-        base: SerializerProtocol = saver.__dict__.get("serde", self._default)
+        base: SerializerProtocol = saver.__dict__.get("serde") or self._default
         view = saver._view
         if view is None:
             return base
         if view.base is not base:
-            view.base, view.serde = base, _with_msgpack_allowlist(base, view.allowlist)
+            view.serde = _with_msgpack_allowlist(base, view.allowlist)
+            view.base = base  # last: another thread takes it as the sign that the serializer is there
         return view.serde
 
     def __set__(
@@ -75,8 +83,3 @@ class View:
         self.allowlist = allowlist
         self.base = base
         self.serde = serde
-
-
-def default_serde() -> SerdeAttribute:
-    """The attribute with the default serializer: strict, one for all savers."""
-    return SerdeAttribute(JsonPlusSerializer())

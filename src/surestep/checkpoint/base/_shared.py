@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from surestep.checkpoint.base._types import WRITES_IDX_MAP, CheckpointTuple
+from surestep.checkpoint.base._types import WRITES_IDX_MAP, CheckpointTuple, get_checkpoint_metadata
 
 if TYPE_CHECKING:
+    from surestep.checkpoint.base._types import ChannelVersions, Checkpoint, CheckpointMetadata, TaskWrites
     from surestep.checkpoint.serde.base import SerializerProtocol
     from surestep.errors import AlreadyAnswered
     from surestep.types import RunnableConfig
@@ -19,15 +20,9 @@ EMPTY: Typed = ("empty", b"")
 """The stored value of a channel that got a new version by losing its value."""
 
 
-class WriteRow(NamedTuple):
-    """A write as it is stored. A negative index replaces an earlier row of its key, any other is stored
-    once."""
-
-    task_id: str
-    idx: int
-    channel: str
-    value: Typed
-    task_path: str
+WriteRow = tuple[str, int, str, Typed, str]
+"""A write as it is stored: task id, index, channel, value, task path. A negative index replaces an earlier
+row of its (task, index), any other is stored once."""
 
 
 def write_rows(
@@ -36,9 +31,47 @@ def write_rows(
     """The rows of a task's writes."""
     special = WRITES_IDX_MAP.get
     return [
-        WriteRow(task_id, special(channel, position), channel, dumps(value), task_path)
+        (task_id, special(channel, position), channel, dumps(value), task_path)
         for position, (channel, value) in enumerate(writes)
     ]
+
+
+class CommitParts(NamedTuple):
+    """A checkpoint and the writes that led to it, serialized. `blobs` as (channel, version, value)."""
+
+    body: Typed
+    metadata: Typed
+    blobs: list[tuple[str, str | int | float, Typed]]
+    writes: list[WriteRow]
+
+
+def commit_parts(
+    dumps: Callable[[Any], Typed],
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    writes: Sequence[TaskWrites],
+) -> CommitParts:
+    """Everything that `commit` stores. A value that a task wrote and a channel took over is serialized
+    once."""
+    rows: list[WriteRow] = []
+    known: dict[int, Typed] = {}
+    special = WRITES_IDX_MAP.get
+    for task_id, path, task_writes in writes:
+        for position, (channel, value) in enumerate(task_writes):
+            typed = known[id(value)] = dumps(value)
+            rows.append((task_id, special(channel, position), channel, typed, path))
+    body: dict[str, Any] = {**checkpoint}
+    values = body.pop("channel_values")
+    blobs: list[tuple[str, str | int | float, Typed]] = []
+    for channel, version in new_versions.items():
+        if channel in values:
+            value = values[channel]
+            blobs.append((channel, version, known.get(id(value)) or dumps(value)))
+        else:
+            blobs.append((channel, version, EMPTY))
+    return CommitParts(dumps(body), dumps(get_checkpoint_metadata(config, metadata)), blobs, rows)
 
 
 class Stored(NamedTuple):

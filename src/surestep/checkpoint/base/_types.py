@@ -182,16 +182,14 @@ def get_checkpoint_metadata(config: Mapping[str, Any], metadata: CheckpointMetad
     Keys that say where the checkpoint stands and private keys (starting with two underscores) are left out;
     NUL characters, which PostgreSQL can't store, are removed from texts.
     """
-    merged: dict[str, Any] = dict(metadata)
+    merged: dict[str, Any] = {**metadata}
     for source in (config.get("metadata"), config.get("configurable")):
-        for key, value in source.items() if source else ():
-            if (
-                isinstance(value, _SCALARS)
-                and key not in merged
-                and key not in EXCLUDED_METADATA_KEYS
-                and not key.startswith("__")
-            ):
-                merged[key] = value
+        if source:
+            for key, value in source.items():
+                if key in EXCLUDED_METADATA_KEYS or key in merged or key[:2] == "__":
+                    continue
+                if isinstance(value, _SCALARS):
+                    merged[key] = value
     for key, value in merged.items():
         if isinstance(value, str) and "\0" in value:
             merged[key] = value.replace("\0", "")

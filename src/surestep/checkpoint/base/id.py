@@ -22,6 +22,7 @@ __all__ = ("UUID", "next_checkpoint_id", "uuid6")
 _EPOCH = 0x01B21DD213814000
 _lock = Lock()
 _last = 0
+_last_id = ""
 
 
 def _time_of(id: str) -> int:
@@ -33,25 +34,33 @@ def _time_of(id: str) -> int:
 
 
 def _text(now: int, clock_seq: int, node: int) -> str:
-    high = f"{now:015x}"
-    return f"{high[:8]}-{high[8:12]}-6{high[12:]}-{0x8000 | clock_seq & 0x3FFF:04x}-{node:012x}"
+    return "%08x-%04x-6%03x-%04x-%012x" % (  # noqa: UP031 - half the time of an f-string, once for every step
+        now >> 28,
+        now >> 12 & 0xFFFF,
+        now & 0xFFF,
+        0x8000 | clock_seq & 0x3FFF,
+        node,
+    )
 
 
 def next_checkpoint_id(step: int, after: str | None) -> str:
     """The id of the checkpoint of `step` (-1 for the input's) that follows `after`: greater than it, as
     text too."""
-    global _last
-    parent = _time_of(after) if after else 0
+    global _last, _last_id
     with _lock:
-        now = max(time_ns() // 100 + _EPOCH, _last + 1, parent + 1)
-        id = _text(now, step, getrandbits(48))
-        if after and id <= after:
-            # Ids of another version in the thread: equal in the first 48 bits, so go on to the next value
-            # of those.
-            now = (now >> 12) + 1 << 12
-            id = _text(now, step, getrandbits(48))
+        now = time_ns() // 100 + _EPOCH
+        if now <= _last:
+            now = _last + 1
+        if after is not None and after > _last_id:  # not from this process, or its clock is ahead of ours
+            parent = _time_of(after)
+            if now <= parent:
+                now = parent + 1
+            if now >> 12 == parent >> 12:
+                # The version digit stands between these bits and the lower ones, and it may not be a 6 there.
+                now = (now >> 12) + 1 << 12
         _last = now
-    return id
+        _last_id = _text(now, step, getrandbits(48))
+        return _last_id
 
 
 def uuid6(node: int | None = None, clock_seq: int | None = None) -> UUID:

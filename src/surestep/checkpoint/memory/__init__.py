@@ -28,7 +28,6 @@ from surestep.checkpoint.base import (
     DeltaChannelHistory,
     SerializerProtocol,
     TaskWrites,
-    get_checkpoint_metadata,
 )
 from surestep.checkpoint.base._shared import (
     EMPTY,
@@ -39,6 +38,7 @@ from surestep.checkpoint.base._shared import (
     address_of,
     already_claimed,
     check_prune,
+    commit_parts,
     next_version,
     write_rows,
 )
@@ -139,23 +139,11 @@ class InMemorySaver(
         writes: Sequence[TaskWrites],
     ) -> RunnableConfig:
         """Store a checkpoint and the writes that led to it, all or nothing; see `UnitOfWork.commit`."""
-        configurable = config["configurable"]
         thread_id, ns, parent = address_of(config, exact=bool(writes))
-        dumps = self.serde.dumps_typed
+        configurable = config["configurable"]
         # Everything that can fail comes before the lock, so that nothing is stored when it does.
-        body = cast("dict[str, Any]", checkpoint).copy()
-        values = body.pop("channel_values")
-        id = body["id"]
-        row = (dumps(body), dumps(get_checkpoint_metadata(config, metadata)), parent)
-        blobs = {
-            (thread_id, ns, channel, version): dumps(values[channel]) if channel in values else EMPTY
-            for channel, version in new_versions.items()
-        }
-        rows = [
-            row
-            for task_id, path, task_writes in writes
-            for row in write_rows(dumps, task_id, path, task_writes)
-        ]
+        parts = commit_parts(self.serde.dumps_typed, config, checkpoint, metadata, new_versions, writes)
+        id, row = checkpoint["id"], (parts.body, parts.metadata, parent)
         with self._lock:
             checkpoints = self._checkpoints(thread_id, ns)
             head = self._head(thread_id, ns, checkpoints)
@@ -163,9 +151,11 @@ class InMemorySaver(
                 from surestep.errors import ThreadConflict
 
                 raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
-            if rows:
-                self._store((thread_id, ns, parent or ""), rows)
-            self.blobs.update(blobs)
+            if parts.writes:
+                self._store((thread_id, ns, parent or ""), parts.writes)
+            blobs = self.blobs
+            for channel, version, value in parts.blobs:
+                blobs[thread_id, ns, channel, version] = value
             checkpoints[id] = row
             self._heads[thread_id, ns] = (len(checkpoints), id if head is None or id > head else head)
         return address(thread_id, ns, id)
@@ -178,7 +168,7 @@ class InMemorySaver(
         rows = write_rows(self.serde.dumps_typed, task_id, task_path, writes)
         with self._lock:
             stored = self.writes.get(key, {})
-            if config["configurable"].get(CLAIM_KEY) and any((task_id, row.idx) in stored for row in rows):
+            if config["configurable"].get(CLAIM_KEY) and any(row[:2] in stored for row in rows):
                 raise already_claimed(key[0], task_id)
             self._store(key, rows)
 

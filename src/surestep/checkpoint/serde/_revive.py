@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +13,6 @@ from surestep.checkpoint.serde.types_ext import (
     EXT_PYDANTIC_V2,
     TypeName,
 )
-
-logger = logging.getLogger(__name__)
 
 _HASHED = (set, frozenset)
 
@@ -76,7 +73,11 @@ def _from_model(cls: Any, fields: Any) -> Any:
         required = {name for name, field in known.items() if field.is_required()}
         if not required <= fields.keys() or not (fields.keys() <= known.keys()):
             raise refused from None
-        logger.warning("A stored %s.%s isn't valid: %s", cls.__module__, cls.__qualname__, refused)
+        import logging
+
+        logging.getLogger(__name__).warning(
+            "A stored %s.%s isn't valid: %s", cls.__module__, cls.__qualname__, refused
+        )
         return cls.model_construct(**fields)
 
 

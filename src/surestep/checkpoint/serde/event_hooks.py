@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from threading import Lock
 from typing import Literal, NotRequired, TypedDict
 
 __all__ = ("SerdeEvent", "SerdeEventListener", "emit_serde_event", "register_serde_event_listener")
-
-logger = logging.getLogger(__name__)
 
 
 class SerdeEvent(TypedDict):
@@ -53,4 +50,8 @@ def emit_serde_event(event: SerdeEvent) -> None:
         try:
             listener(event)
         except Exception:
-            logger.warning("A serde event listener raised; the event was %r", event, exc_info=True)
+            import logging
+
+            logging.getLogger(__name__).warning(
+                "A serde event listener raised; the event was %r", event, exc_info=True
+            )

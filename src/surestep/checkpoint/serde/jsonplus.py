@@ -10,7 +10,6 @@ Rules
 from __future__ import annotations
 
 import copy
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -46,7 +45,6 @@ from surestep.checkpoint.serde.types_ext import (
 
 __all__ = ("InvalidModuleError", "JsonPlusSerializer")
 
-logger = logging.getLogger(__name__)
 Self = TypeVar("Self", bound="JsonPlusSerializer")
 
 AllowedMsgpackModules = Iterable[tuple[str, ...] | type]
@@ -163,7 +161,12 @@ class JsonPlusSerializer(SerializerProtocol):
         if isinstance(obj, bytearray):
             return "bytearray", bytes(obj)
         try:
-            return "msgpack", self._pack(obj)
+            return "msgpack", ormsgpack.packb(obj, self._default, _WRITE)
+        except (TypeError, ValueError, RecursionError):
+            pass
+        try:
+            self._failure.error = None
+            return "msgpack", self._pack(obj)  # again, and now with lone surrogates
         except (TypeError, ValueError, RecursionError) as error:
             if self.pickle_fallback:
                 import pickle
@@ -343,7 +346,9 @@ class JsonPlusSerializer(SerializerProtocol):
                 _warned_unregistered_types
             ) < _MAX_WARNED:
                 _warned_unregistered_types.add((module, name))
-                logger.warning(
+                import logging
+
+                logging.getLogger(__name__).warning(
                     "Reviving the unregistered type %s.%s only because everything is allowed. Register it: "
                     "allowed_msgpack_modules=[(%r, %r)]",
                     *(module, name, module, name),

@@ -98,3 +98,21 @@ def test_every_error_has_its_section() -> None:
 def test_the_first_graph_is_short() -> None:
     first = blocks(ROOT / "README.md")[0].code
     assert len([line for line in first.splitlines() if line.strip()]) <= 20
+
+
+def test_the_tests_that_documents_name_exist() -> None:
+    missing = []
+    for page in [*PAGES, *sorted(ROOT.glob("[A-Z]*.md"))]:
+        for file, name in re.findall(r"`(tests/[\w/.]+\.py)(?:::(\w+))?`", page.read_text()):
+            path = ROOT / file
+            if not path.exists():
+                missing.append(f"{page.name}: {file}")
+            elif name and not re.search(rf"^\s*(async )?def {name}\(", path.read_text(), re.MULTILINE):
+                missing.append(f"{page.name}: {file}::{name}")
+    assert not missing
+
+
+def test_every_invariant_names_its_tests() -> None:
+    rules = re.split(r"^\d+\. ", (ROOT / "INVARIANTS.md").read_text(), flags=re.MULTILINE)[1:]
+    unproven = [rule.splitlines()[0] for rule in rules if "`tests/" not in rule]
+    assert not unproven

@@ -17,7 +17,7 @@ SHARED_STATEMENTS = 5
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-# Pairs that may share a statement more, by their sync name. The numbers are what they share, no licence to grow.
+# Pairs that may share a statement more, by their sync name. The numbers are no licence to grow.
 ACCEPTED = {
     # the call of every node: a generator between would cost more than the call
     "Call.invoke": 6,

@@ -101,7 +101,9 @@ class Answer(NamedTuple):
 
 
 class Next(NamedTuple):
-    """Wait for the next event."""
+    """Wait for the next event; `step`, if the step has a time limit, is the step that it counts for."""
+
+    step: int | None = None
 
 
 class Emit(NamedTuple):

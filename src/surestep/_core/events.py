@@ -34,6 +34,12 @@ class Expired(NamedTuple):
     elapsed: float  # seconds
 
 
+class StepExpired(NamedTuple):
+    """The whole step's time is up."""
+
+    step: int
+
+
 class Called(NamedTuple):
     """A running task calls another one (`@task`)."""
 
@@ -61,4 +67,4 @@ class RunStopped(BaseException):
     """Thrown into a run by its driver: the caller went away or was cancelled. The run settles and ends."""
 
 
-Event: TypeAlias = Ended | Expired | Called
+Event: TypeAlias = Ended | Expired | StepExpired | Called

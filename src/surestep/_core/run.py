@@ -57,8 +57,8 @@ class Request:
         "resuming",
         "run_id",
         "saver",
-        "stamp",
         "strict",
+        "timed",
     )
 
     def __init__(
@@ -87,6 +87,7 @@ class Request:
         strict: bool = False,
         before: Any = (),
         after: Any = (),
+        timed: bool = False,
     ) -> None:
         self.input = input
         self.config = config
@@ -111,6 +112,7 @@ class Request:
         self.strict = strict
         self.before = before  # static interrupts: names, or "*"
         self.after = after
+        self.timed = timed  # steps have a time limit, which the driver knows
 
 
     def copy(self, **changes: Any) -> Request:

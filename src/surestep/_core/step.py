@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from surestep._core import rows
-from surestep._core.commands import NEXT, Abandon, Answer, Spawn, Step
-from surestep._core.events import Abandoned, Called, Ended, Expired, RunStopped
+from surestep._core.commands import NEXT, Abandon, Answer, Next, Spawn, Step
+from surestep._core.events import Abandoned, Called, Ended, Expired, RunStopped, StepExpired
 from surestep._core.retry import delay_before_retry
 from surestep._core.task import Call, Task, called, handler
 from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, is_invalid_resume
@@ -46,11 +46,12 @@ class Superstep:
                 self.questions[task] = parked[task]
             elif not task.restored:
                 self.live[task] = 1
+        wait = Next(self.run.step) if self.run.request.timed else NEXT
         try:
             for task in list(self.live):
                 yield Spawn(task, 1, 0.0)
             while self.live:
-                event = yield NEXT
+                event = yield wait
                 if type(event) is not Ended:
                     yield from self._other(event)
                 elif self.live.get(event.task) == event.attempt:
@@ -72,6 +73,11 @@ class Superstep:
             yield Abandon(event.task, event.attempt)
             event.task.writes = []
             yield from self._broke(event.task, event.attempt, self._timeout_error(event))
+        elif type(event) is StepExpired and event.step == self.run.step:
+            self.failure = self.failure or TimeoutError("Timed out")
+            for task, attempt in self.live.items():
+                yield Abandon(task, attempt)
+            self.live.clear()  # nobody waits for them: what they still do counts for nothing
 
     # ends of attempts
 

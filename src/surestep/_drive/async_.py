@@ -17,7 +17,7 @@ from typing import Any
 
 from surestep._context import current_task
 from surestep._core.commands import Abandon, Answer, Commit, Emit, ListCheckpoints, Load, Next, Replay, Save, Settle, Spawn
-from surestep._core.events import Abandoned, Called, Ended, Expired, Part, RunStopped
+from surestep._core.events import Abandoned, Called, Ended, Expired, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive.body import body, run_async
 from surestep._drive.context import TaskContext, started_at
@@ -51,6 +51,7 @@ class AsyncDriver:
         self.thread = threading.get_ident()
         self.inbox: deque[Any] = deque()
         self.wake: asyncio.Future[None] | None = None
+        self.clock: tuple[int, asyncio.TimerHandle] | None = None  # of the step that is under way, if it is timed
         self.running: dict[TaskContext, asyncio.Task[None]] = {}
         self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
         self.background = Background(port) if port and durability == "async" and not port.inline else None
@@ -79,6 +80,8 @@ class AsyncDriver:
                         if (part := self._emit(command)) is not None:
                             yield part
                     elif type(command) is Next:
+                        if command.step is not None:
+                            self._start_clock(command.step)
                         while type(item := await self._take()) is Part:
                             if (part := self._show(item)) is not None:
                                 yield part
@@ -141,6 +144,16 @@ class AsyncDriver:
         self.inbox.append(item)
         if self.wake is not None and not self.wake.done():
             self.wake.set_result(None)
+
+    def _start_clock(self, step: int) -> None:
+        assert self.step_timeout is not None
+        if self.clock is None or self.clock[0] != step:
+            self._stop_clock()
+            self.clock = (step, self.loop.call_later(self.step_timeout, self.put, StepExpired(step)))
+
+    def _stop_clock(self) -> None:
+        if self.clock is not None:
+            self.clock[1].cancel()
 
     async def _take(self) -> Any:
         while not self.inbox:
@@ -233,6 +246,7 @@ class AsyncDriver:
 
     async def _close(self) -> None:
         """Nothing of the run is left behind."""
+        self._stop_clock()
         if self.background is not None:
             await _through(self.background.close())
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from surestep._context import current_task
 from surestep._core.commands import Abandon, Answer, Commit, Emit, ListCheckpoints, Load, Next, Replay, Save, Settle, Spawn
-from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped
+from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
 from surestep._core.run import Outcome
 from surestep._core.task import Call
 from surestep._drive import crew
@@ -63,6 +63,7 @@ class SyncDriver:
         self.core: Any = None
         self.thread = threading.get_ident()
         self.outbox: deque[Part] = deque()
+        self.deadline: tuple[int, float] | None = None  # of the step that is under way, if it has one
         env.put_part = self.above.put if self.above is not None and not modes else self.inbox.put
         env.calls = self.call
         env.down = self.above
@@ -90,7 +91,7 @@ class SyncDriver:
                             yield part
                         continue
                     if type(command) is Next:
-                        while (reply := self._next()) is None:
+                        while (reply := self._next(command.step)) is None:
                             yield from self._flush()
                     else:
                         reply = self._do(command)
@@ -123,6 +124,8 @@ class SyncDriver:
     def _do(self, command: Any) -> Any:
         kind = type(command)
         if kind is Next:
+            if command.step is not None:
+                self._start_clock(command.step)
             return self._wait()
         if kind is Spawn:
             return self._spawn(command)
@@ -186,15 +189,18 @@ class SyncDriver:
         self.contexts[command.task] = context
         self.waiting.append((time.monotonic() + command.delay if command.delay else 0.0, context))
 
-    def _next(self) -> Any:
+    def _next(self, timed_step: int | None) -> Any:
         """The next event: a lone attempt is run here and now, others on threads."""
-        if self.inline and len(self.waiting) == 1 and not self.lanes and self.inbox.empty():
+        if timed_step is not None:
+            self._start_clock(timed_step)
+        elif self.inline and len(self.waiting) == 1 and not self.lanes and self.inbox.empty():
             due, context = self.waiting.popleft()
             if due:
                 time.sleep(max(0.0, due - time.monotonic()))
             self.thread = threading.get_ident()
             event: Any = copy_context().run(attempt, context)
-            self._collect()
+            if not self.inbox.empty():
+                self._collect()
             return event
         item = self._take()
         while type(item) is Part:
@@ -204,10 +210,21 @@ class SyncDriver:
             item = self._take()
         return item
 
+    def _start_clock(self, step: int) -> None:
+        assert self.step_timeout is not None
+        if self.deadline is None or self.deadline[0] != step:
+            self.deadline = (step, time.monotonic() + self.step_timeout)
+
     def _take(self) -> Any:
         """What comes next, an event or a part; starts attempts meanwhile whose time has come."""
         while True:
             timeout = self._start_due()
+            if self.deadline is not None:
+                left = self.deadline[1] - time.monotonic()
+                timeout = left if timeout is None else min(left, timeout)
+                if left <= 0:
+                    step, self.deadline = self.deadline[0], None
+                    return StepExpired(step)
             try:
                 return self.inbox.get(timeout=timeout)
             except Empty:
@@ -262,6 +279,7 @@ class SyncDriver:
     def _abandon(self, command: Abandon) -> None:
         """A thread can't be stopped: only what has not started is taken back."""
         context = self.contexts[command.task]
+        context.fenced = self.deadline is None and self.step_timeout is not None  # nobody waits for it any more
         with self.lock:
             waiting = context in self.jobs
             if waiting:

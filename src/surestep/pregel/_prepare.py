@@ -115,6 +115,7 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         strict=bool(configurable.get(CONFIG_KEY_STRICT_RESUME)) and parent is None,
         before=call.interrupt_before or graph.interrupt_before_nodes,
         after=call.interrupt_after or graph.interrupt_after_nodes,
+        timed=graph.step_timeout is not None,
     )
     env = Env(
         blueprint=graph.blueprint,

@@ -37,9 +37,7 @@ __all__ = [
 Getter = Callable[["TaskContext"], Any]
 
 # Results of these types are never called again; everything else is looked at (a node may return a runnable).
-_PLAIN: Final = frozenset(
-    {type(None), dict, list, tuple, str, int, float, bool, bytes, set, frozenset, Command, Send}
-)
+_PLAIN: Final = frozenset({type(None), dict, list, tuple, str, int, float, bool, bytes, set, frozenset, Command, Send})
 
 
 class Call:
@@ -86,9 +84,7 @@ class Call:
         afunc = self.afunc
         if afunc is not None:
             injects = self.injects
-            out = await (
-                afunc(input, **{name: get(task) for name, get in injects}) if injects else afunc(input)
-            )
+            out = await (afunc(input, **{name: get(task) for name, get in injects}) if injects else afunc(input))
         else:
             out = await _in_thread(self._invoke_raw, input, task)
         if type(out) in _PLAIN:
@@ -118,7 +114,7 @@ class GraphCall(Call):
     __slots__ = ()
 
     def __init__(self, graph: Any, name: str | None = None) -> None:
-        super().__init__(name or _name_of(graph), None, target=graph)
+        super().__init__(name or name_of(graph), None, target=graph)
         self.is_async = True
 
     def invoke(self, input: Any, task: TaskContext) -> Any:
@@ -180,9 +176,7 @@ class ParallelCall(Call):
 
         try:
             async with TaskGroup() as group:
-                running = {
-                    key: group.create_task(step.ainvoke(input, task)) for key, step in self.steps.items()
-                }
+                running = {key: group.create_task(step.ainvoke(input, task)) for key, step in self.steps.items()}
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return {key: done.result() for key, done in running.items()}
@@ -202,7 +196,7 @@ def coerce(thing: Any, name: str | None = None) -> Call:
 
         return typing.cast(Call, coerce_runnable(thing, name))
     if callable(thing):
-        return _function(thing, name or _name_of(thing))
+        return _function(thing, name or name_of(thing))
     if isinstance(thing, Mapping):
         return ParallelCall({key: coerce(value) for key, value in thing.items()}, name)
     raise TypeError(
@@ -268,7 +262,7 @@ async def _in_thread(func: Callable[..., Any], *args: Any) -> Any:
     return await get_running_loop().run_in_executor(None, contextvars.copy_context().run, func, *args)
 
 
-def _name_of(thing: Any) -> str:
+def name_of(thing: Any) -> str:
     get_name = getattr(thing, "get_name", None)
     if callable(get_name) and is_runnable(thing):
         return str(get_name())
@@ -319,7 +313,7 @@ def injections(func: Callable[..., Any], *, takes_input: bool = True) -> tuple[t
         if position == 0 and takes_input and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             if wanted and parameter.annotation is not parameter.empty and rule.type_name:
                 raise TypeError(
-                    f"The first parameter of {_name_of(func)!r} receives the node's input, but is declared "
+                    f"The first parameter of {name_of(func)!r} receives the node's input, but is declared "
                     f"as {parameter}: put one for the input before it, as in (state, {parameter.name})."
                 )
         elif wanted and parameter.name not in bound:
@@ -348,7 +342,7 @@ def _wanted(parameter: inspect.Parameter, rule: _Injectable, func: Any) -> bool:
         return True
     if parameter.name == "config":
         warnings.warn(
-            f"The 'config' parameter of {_name_of(func)!r} should be typed as 'RunnableConfig' or "
+            f"The 'config' parameter of {name_of(func)!r} should be typed as 'RunnableConfig' or "
             f"'RunnableConfig | None', not {parameter.annotation!r}: it is not filled.",
             UserWarning,
             stacklevel=5,

@@ -284,9 +284,7 @@ class NodeBuilder:
         entries = [ChannelWriteEntry(c) if isinstance(c, str) else c for c in channels]
         for channel, given in kwargs.items():
             computed = callable(given)
-            entries.append(
-                ChannelWriteEntry(channel, mapper=given) if computed else ChannelWriteEntry(channel, given)
-            )
+            entries.append(ChannelWriteEntry(channel, mapper=given) if computed else ChannelWriteEntry(channel, given))
         ChannelWriter(entries)  # refuses reserved channels here, where the caller's line is in the traceback
         self._writes += entries
         return self

@@ -88,7 +88,12 @@ def _by_channel(head: Head, tasks: Sequence[Task]) -> dict[str, list[Any]]:
             elif key in head.channels:
                 written[key] = [value]
             elif key not in UNFOLDED:
-                log.warning("Task %s with path %s wrote to unknown channel %s, ignoring it.", task.name, task.path, key)
+                log.warning(
+                    "Task %s with path %s wrote to unknown channel %s, ignoring it.",
+                    task.name,
+                    task.path,
+                    key,
+                )
     return written
 
 

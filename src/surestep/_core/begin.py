@@ -13,7 +13,7 @@ from surestep._core.events import Loaded
 from surestep._core.head import Anchor, Head
 from surestep._core.ids import NULL_TASK_ID
 from surestep._core.plan import plan
-from surestep._core.resume import is_answer_map, take_answers
+from surestep._core.resume import take_answers
 from surestep._core.rows import Pending
 from surestep._core.task import Task
 from surestep.channels.base import MISSING
@@ -42,12 +42,8 @@ class Reading:
         self.addressed = request.checkpoint_id is not None
         self.superseded = self.addressed and loaded.head_id != request.checkpoint_id
         into_child = bool(request.deep) and not self.superseded  # the address means a checkpoint further down
-        self.travelling = (
-            self.addressed and not into_child and (request.mapped or not (answering or bool(flag)))
-        )
-        self.forks = (
-            self.resuming and self.travelling and (source not in ("update", "fork") or self.superseded)
-        )
+        self.travelling = self.addressed and not into_child and (request.mapped or not (answering or bool(flag)))
+        self.forks = self.resuming and self.travelling and (source not in ("update", "fork") or self.superseded)
 
 
 def _same_run(run: Run, loaded: Loaded) -> bool:
@@ -208,7 +204,7 @@ def _take_resume(run: Run, command: Command[Any], reading: Reading) -> Step[None
             f"Thread {run.request.config.get('configurable', {}).get('thread_id')!r} has no checkpoint, so nobody "
             "waits for an answer in it.",
             reason="not_pending",
-            interrupt_ids=tuple(command.resume) if is_answer_map(command.resume) else (),
+            interrupt_ids=tuple(command.resume) if isinstance(command.resume, dict) else (),
         )
     yield from take_answers(run, command.resume, old=reading.superseded)
 
@@ -283,5 +279,3 @@ def input_writes(blueprint: Blueprint, value: Any) -> list[tuple[str, Any]]:
     if unknown := [key for key in value if key not in keys]:
         log.warning("Input channels %s not found in %s; they are ignored.", unknown, list(keys))
     return [(key, item) for key, item in value.items() if key in keys]
-
-

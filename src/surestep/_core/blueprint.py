@@ -42,7 +42,9 @@ class NodeLike(Protocol):
     timeout: Any
     is_error_handler: bool
     error_handler_node: str | None
-    subgraphs: Any
+
+    @property
+    def subgraphs(self) -> Any: ...
 
 
 class NodePlan:

@@ -113,9 +113,7 @@ class Emit(NamedTuple):
     payload: Any
 
 
-Command: TypeAlias = (
-    Load | ListCheckpoints | Replay | Save | Commit | Settle | Spawn | Abandon | Answer | Next | Emit
-)
+Command: TypeAlias = Load | ListCheckpoints | Replay | Save | Commit | Settle | Spawn | Abandon | Answer | Next | Emit
 Step: TypeAlias = Generator[Any, Any, R]  # yields a Command, is sent what it asked for
 
 NEXT = Next()

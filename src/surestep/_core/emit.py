@@ -17,7 +17,7 @@ Writes = Sequence[tuple[str, Any]]
 class Show:
     """Turns what happens in a run into the parts of the stream that somebody asked for."""
 
-    __slots__ = ("checkpoints", "debug", "keys", "modes", "ns_config", "now", "tasks", "updates", "values")
+    __slots__ = ("checkpoints", "debug", "keys", "modes", "now", "ns_config", "tasks", "updates", "values")
 
     def __init__(self, modes: Iterable[str], keys: str | Sequence[str], now: Any) -> None:
         self.modes = frozenset(modes)

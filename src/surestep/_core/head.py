@@ -192,7 +192,7 @@ class Head:
             if (value := channel_value(channel)) is not _ABSENT:
                 found[key] = isolate(value)
         if single:
-            return found.get(select)  # type: ignore[arg-type]
+            return found.get(select)
         # a key that the task is the first to write has its place in the schema's order too
         return found if len(found) == len(self.views[tuple(select)].values) else _ordered(found, select)
 

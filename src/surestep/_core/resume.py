@@ -105,7 +105,6 @@ def take_answers(run: Run, resume: Any, old: bool) -> Step[None]:
             f"Thread {thread!r} waits for {len(waiting)} answers, and one value was given. When there are multiple "
             "pending interrupts, you must specify the interrupt id when resuming: "
             f"Command(resume={{id: answer}}) with ids from get_state(config).interrupts ({', '.join(waiting)}).",
-            reason="ambiguous",
             pending_ids=tuple(waiting),
         )
     else:
@@ -149,7 +148,6 @@ def _not_waiting(pending: Pending, thread: Any, unknown: list[str], waiting: lis
         return AlreadyAnswered(
             f"The question {answered[0]} of thread {thread!r} has been answered already. The run that took the answer "
             "is under way or was interrupted; go on from it with invoke(None, config).",
-            reason="not_pending",
             interrupt_ids=tuple(answered),
             pending_ids=tuple(waiting),
         )

@@ -1,7 +1,7 @@
 """What a task's stored writes say about it: finished, waiting for an answer, or failed.
 
 Rules:
-1. A task is finished when it has an output row: any row that is not in `CONTROL`. A task that wrote nothing has `NO_WRITES`.
+1. A task is finished when it has an output row: any that is not in `CONTROL`. If it wrote nothing it has `NO_WRITES`.
 2. Rows of older attempts stay beside newer ones; an output row outweighs them all.
 3. A question is open until an answer to its id is known.
 """

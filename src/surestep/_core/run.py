@@ -46,8 +46,8 @@ class Request:
         "deep",
         "durability",
         "input",
-        "mint",
         "mapped",
+        "mint",
         "nested",
         "next_version",
         "now",
@@ -113,7 +113,6 @@ class Request:
         self.before = before  # static interrupts: names, or "*"
         self.after = after
         self.timed = timed  # steps have a time limit, which the driver knows
-
 
     def copy(self, **changes: Any) -> Request:
         """The same request with some things changed."""
@@ -321,7 +320,9 @@ def _steps(this: Run) -> Step[str]:
     while True:
         if this.step > this.stop:
             if show.checkpoints and this.keeps:
-                yield from show.checkpoint(checkpoint_payload(this, plan(head, blueprint, this.step, this.stop)), this.step - 1)
+                yield from show.checkpoint(
+                    checkpoint_payload(this, plan(head, blueprint, this.step, this.stop)), this.step - 1
+                )
             return "out_of_steps"
         tasks = plan(head, blueprint, this.step, this.stop)
         if show.checkpoints and this.keeps:
@@ -351,7 +352,9 @@ def _steps(this: Run) -> Step[str]:
         this.step += 1
         if request.after and _static_pause(this, request.after, tasks):
             if show.checkpoints and this.keeps:
-                yield from show.checkpoint(checkpoint_payload(this, plan(head, blueprint, this.step, this.stop)), this.step - 1)
+                yield from show.checkpoint(
+                    checkpoint_payload(this, plan(head, blueprint, this.step, this.stop)), this.step - 1
+                )
             raise GraphInterrupt()
         this.resuming = None
 

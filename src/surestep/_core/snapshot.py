@@ -50,7 +50,9 @@ def task_result(status: TaskStatus, keys: str | Sequence[str]) -> Any:
     return result_of([row for row in status.outputs if row[0] in wanted])
 
 
-def config_at(config: Mapping[str, Any], ns: str, checkpoint_id: str | None, parents: Mapping[str, str]) -> dict[str, Any]:
+def config_at(
+    config: Mapping[str, Any], ns: str, checkpoint_id: str | None, parents: Mapping[str, str]
+) -> dict[str, Any]:
     """The config that addresses a checkpoint; below the root it carries the ids of all enclosing ones."""
     configurable = {
         **{k: v for k, v in config.get("configurable", {}).items() if not k.startswith("__")},

@@ -105,9 +105,7 @@ def _show_finished(head: Head, blueprint: Blueprint, statuses: Sequence[tuple[Ta
             head.views.clear()
 
 
-def _task(
-    task: Task, status: TaskStatus, pending: Pending, live: bool, blueprint: Blueprint, state: Any
-) -> PregelTask:
+def _task(task: Task, status: TaskStatus, pending: Pending, live: bool, blueprint: Blueprint, state: Any) -> PregelTask:
     questions = status.open_questions(pending.answers) if live else status.questions
     return PregelTask(
         id=task.id,
@@ -232,7 +230,11 @@ def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate]) -> Step[None]:
     if plain or (under_way and set(names) <= open_names):
         waiting = _take_over(run, statuses, [] if plain else names, tasks)
     elif plain_jump := [status for status in statuses.values() if status.finished]:
-        log.info("An update as %s leaves the step; results of %d finished tasks are dropped.", names, len(plain_jump))
+        log.info(
+            "An update as %s leaves the step; results of %d finished tasks are dropped.",
+            names,
+            len(plain_jump),
+        )
     head.updated = apply_writes(head, blueprint, tasks)
     for task in waiting:
         head.updated |= {key for key in task.triggers if key in head.channels and head.channels[key].is_available()}
@@ -248,7 +250,9 @@ def _run_writers(
     head, node = run.head, run.blueprint.nodes[name]
     spec: Any = _EditSpec(node.spec, plain)
     if not node.spec.writers:  # type: ignore[attr-defined]
-        raise InvalidUpdateError(f"No writers found for node '{name}': it writes nothing, so nothing can be written as it.")
+        raise InvalidUpdateError(
+            f"No writers found for node '{name}': it writes nothing, so nothing can be written as it."
+        )
     path = (INTERRUPT, number)
     task = Task(head, name, node, path, (INTERRUPT,), (), update.values, run.step)
     task.node = node.with_spec(spec)
@@ -265,9 +269,7 @@ def _run_writers(
     return task
 
 
-def _take_over(
-    run: Run, statuses: Mapping[Task, TaskStatus], acted: Sequence[str], tasks: list[Task]
-) -> list[Task]:
+def _take_over(run: Run, statuses: Mapping[Task, TaskStatus], acted: Sequence[str], tasks: list[Task]) -> list[Task]:
     """Fold finished siblings in, and schedule the unfinished ones again; returns those."""
     waiting = []
     for task, status in statuses.items():
@@ -321,10 +323,14 @@ def _as_node(run: Run, saved: Any, update: StateUpdate, several: bool) -> str:
     if update.as_node is not None:
         if update.as_node not in nodes:
             known = ", ".join(sorted(name for name in nodes if not name.startswith("__")))
-            raise InvalidUpdateError(f"Node {update.as_node} does not exist. Nodes of graph '{run.blueprint.name}': {known}.")
+            raise InvalidUpdateError(
+                f"Node {update.as_node} does not exist. Nodes of graph '{run.blueprint.name}': {known}."
+            )
         return update.as_node
     if several:
-        raise InvalidUpdateError("as_node is required when applying multiple updates in one step: name a node for each.")
+        raise InvalidUpdateError(
+            "as_node is required when applying multiple updates in one step: name a node for each."
+        )
     if (found := _infer_node(run, saved)) is None:
         raise InvalidUpdateError(
             "Ambiguous update, specify as_node: several nodes ran last, so it can't be told which one the values come from."
@@ -341,9 +347,9 @@ def _infer_node(run: Run, saved: Any) -> str | None:
     if saved is None or not any(head.seen.values()):
         return inputs if isinstance(inputs, str) and inputs in nodes else None
     last = sorted(
-        ((max(seen.values()), name) for name, seen in head.seen.items() if name in nodes and seen), reverse=True
+        ((max(seen.values()), name) for name, seen in head.seen.items() if name in nodes and seen),
+        reverse=True,
     )
     if not last:
         return inputs if isinstance(inputs, str) and inputs in nodes else None
     return last[0][1] if len(last) == 1 or last[0][0] != last[1][0] else None
-

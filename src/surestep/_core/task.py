@@ -27,7 +27,7 @@ class Task:
         "answers",
         "call",
         "failed",
-                "id_parts",
+        "id_parts",
         "input",
         "name",
         "node",

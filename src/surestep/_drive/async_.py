@@ -15,12 +15,23 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-from surestep._context import current_task
-from surestep._core.commands import Abandon, Answer, Commit, Emit, ListCheckpoints, Load, Next, Replay, Save, Settle, Spawn
+from surestep._core.commands import (
+    Abandon,
+    Answer,
+    Commit,
+    Emit,
+    ListCheckpoints,
+    Load,
+    Next,
+    Replay,
+    Save,
+    Settle,
+    Spawn,
+)
 from surestep._core.events import Abandoned, Called, Ended, Expired, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive.body import body, run_async
-from surestep._drive.context import TaskContext, started_at
+from surestep._drive.context import TaskContext, enter, started_at
 from surestep._drive.env import Env, Sink
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 from surestep._drive.sync import noted
@@ -207,11 +218,12 @@ class AsyncDriver:
         context.first_started = started_at(before.first_started if before is not None else None)
         self.contexts[command.task] = context
         scope = copy_context()
-        scope.run(current_task.set, context)
+        scope.run(enter, context)
         self.running[context] = self.loop.create_task(self._attempt(context, command.delay), context=scope)
 
     async def _attempt(self, context: TaskContext, delay: float) -> None:
-        started, watch, error = False, None, None
+        started, watch = False, None
+        error: BaseException | None = None
         try:
             if delay:
                 await asyncio.sleep(delay)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from surestep._answers import json_schema_of, parse_answer
+from surestep._context import current_task
 from surestep._core.blueprint import PREVIOUS, RESUME
 from surestep._core.ids import interrupt_id
 from surestep._core.task import Task
@@ -146,9 +148,7 @@ class TaskContext:
             self.send([(RESUME, list(answers[: number + 1]))])
             return parse_answer(response_schema, answers[number])
         schema = json_schema_of(response_schema)
-        raise GraphInterrupt(
-            (Interrupt(value, id=interrupt_id(self.task.ns, len(answers)), response_schema=schema),)
-        )
+        raise GraphInterrupt((Interrupt(value, id=interrupt_id(self.task.ns, len(answers)), response_schema=schema),))
 
     # called tasks
 
@@ -156,6 +156,15 @@ class TaskContext:
         """Start a task of this task; a future of what it returns."""
         self.sign_of_life()
         return self.env.call(self, name, spec, raw)
+
+
+def enter(context: TaskContext) -> None:
+    """Make it the current task of this context (of context variables), for LangChain too where it is loaded."""
+    current_task.set(context)
+    if "langchain_core.runnables.config" in sys.modules:
+        from surestep.integrations import langchain
+
+        langchain.enter(context)
 
 
 def _nowhere(chunk: Any) -> None:

@@ -15,14 +15,25 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from surestep._context import current_task
-from surestep._core.commands import Abandon, Answer, Commit, Emit, ListCheckpoints, Load, Next, Replay, Save, Settle, Spawn
+from surestep._core.commands import (
+    Abandon,
+    Answer,
+    Commit,
+    Emit,
+    ListCheckpoints,
+    Load,
+    Next,
+    Replay,
+    Save,
+    Settle,
+    Spawn,
+)
 from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
 from surestep._core.run import Outcome
 from surestep._core.task import Call
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
-from surestep._drive.context import TaskContext, started_at
+from surestep._drive.context import TaskContext, enter, started_at
 from surestep._drive.env import Env, Sink
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 
@@ -238,7 +249,7 @@ class SyncDriver:
 
     def _collect(self) -> None:
         """Parts that an inline attempt left behind; events stay for the next time."""
-        events = []
+        events: list[Any] = []
         while not self.inbox.empty():
             item = self.inbox.get_nowait()
             (self.outbox if type(item) is Part else events).append(item)
@@ -316,7 +327,7 @@ class SyncDriver:
 
 def attempt(context: TaskContext) -> Ended:
     """Run one attempt at a task, whatever comes of it."""
-    current_task.set(context)
+    enter(context)
     error: BaseException | None = None
     try:
         run_sync(body(context), context)

@@ -10,7 +10,9 @@ def configs_for(config: Any, count: int) -> list[Any]:
     """One config an input: the same one for all, or a list of them."""
     if isinstance(config, Sequence):
         if len(config) != count:
-            raise ValueError(f"batch got {count} inputs and {len(config)} configs; pass one config, or one for each input.")
+            raise ValueError(
+                f"batch got {count} inputs and {len(config)} configs; pass one config, or one for each input."
+            )
         return list(config)
     return [config] * count
 

@@ -132,8 +132,15 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         address=place.address,
     )
     return Prepared(
-        env, request, Show(modes, keys, now), port, call.modes, call.subgraphs, config.get("max_concurrency"),
-        durability, parent is not None,
+        env,
+        request,
+        Show(modes, keys, now),
+        port,
+        call.modes,
+        call.subgraphs,
+        config.get("max_concurrency"),
+        durability,
+        parent is not None,
     )
 
 
@@ -215,7 +222,11 @@ class Place:
     __slots__ = ("address", "base_ns", "bound", "checkpoint_id", "mapped", "ns", "resuming")
 
     def __init__(
-        self, graph: Pregel[Any, Any, Any, Any], parent: TaskContext | None, configurable: Mapping[str, Any], saver: Any
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        parent: TaskContext | None,
+        configurable: Mapping[str, Any],
+        saver: Any,
     ) -> None:
         self.checkpoint_id: str | None = None
         self.base_ns: str | None = None

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from surestep._core.blueprint import INTERRUPT
 from surestep._core.events import Part
 from surestep._core.run import Outcome
-from surestep.errors import GraphDrained, GraphRecursionError, create_error_message
-from surestep.errors import ErrorCode
+from surestep.errors import ErrorCode, GraphDrained, GraphRecursionError, create_error_message
 from surestep.types import GraphOutput
 
 if TYPE_CHECKING:

@@ -105,10 +105,7 @@ class Look:
         from surestep._drive.async_ import AsyncDriver
 
         driver = AsyncDriver(self.env, self.port, frozenset(), subgraphs=False, limit=None, durability="sync")
-        outcome: Any = None
-        async for outcome in driver.drive(steps):
-            pass
-        return outcome
+        return [outcome async for outcome in driver.drive(steps)][-1]
 
 
 def _saver_of(graph: Any, configurable: dict[str, Any]) -> Any:
@@ -198,9 +195,7 @@ class StateMethods:
         """As `update_state`."""
         return await self.abulk_update_state(config, [[StateUpdate(values, as_node, task_id)]])
 
-    def bulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
         """Edit a thread step by step: each inner list is one step and makes one checkpoint; the last one's config."""
         for updates in _steps(supersteps):
             look = Look(self, config, updating=True)

@@ -28,7 +28,9 @@ def validate_graph(graph: Pregel[Any, Any, Any, Any], reserved: Collection[str])
         if names != "*":
             for name in names:
                 if name not in graph.nodes:
-                    raise ValueError(f"Node {name} not in nodes: an interrupt names it; the graph has {sorted(graph.nodes)}.")
+                    raise ValueError(
+                        f"Node {name} not in nodes: an interrupt names it; the graph has {sorted(graph.nodes)}."
+                    )
 
 
 def _validate_ends(graph: Pregel[Any, Any, Any, Any], channels: set[str], subscribed: set[str]) -> None:
@@ -36,9 +38,13 @@ def _validate_ends(graph: Pregel[Any, Any, Any, Any], channels: set[str], subscr
     _known("The graph's input goes to", inputs, channels)
     if isinstance(graph.input_channels, str):
         if graph.input_channels not in subscribed:
-            raise ValueError(f"Input channel {graph.input_channels} is not subscribed to by any node, so nothing would run.")
+            raise ValueError(
+                f"Input channel {graph.input_channels} is not subscribed to by any node, so nothing would run."
+            )
     elif not subscribed.intersection(inputs):
-        raise ValueError(f"None of the input channels {list(inputs)} is subscribed to by any node, so nothing would run.")
+        raise ValueError(
+            f"None of the input channels {list(inputs)} is subscribed to by any node, so nothing would run."
+        )
     _known("The graph's output comes from", _names(graph.output_channels), channels)
     if graph.stream_channels is not None:
         _known("The graph's streams show", _names(graph.stream_channels), channels)

@@ -33,8 +33,26 @@ if TYPE_CHECKING:
 
 __all__ = ("NodeBuilder", "Pregel")
 
-RESERVED = frozenset({"langsmith:hidden", INPUT, INTERRUPT, RESUME, ERROR, NO_WRITES, PUSH, PULL, "|", ":", "configurable",
-                      "checkpoint_map", "checkpoint_id", "checkpoint_ns", "__error_source_node__", "__snapshot_bumps__"})
+RESERVED = frozenset(
+    {
+        "langsmith:hidden",
+        INPUT,
+        INTERRUPT,
+        RESUME,
+        ERROR,
+        NO_WRITES,
+        PUSH,
+        PULL,
+        "|",
+        ":",
+        "configurable",
+        "checkpoint_map",
+        "checkpoint_id",
+        "checkpoint_ns",
+        "__error_source_node__",
+        "__snapshot_bumps__",
+    }
+)
 
 
 class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
@@ -91,7 +109,9 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
         self.input_channels = input_channels
         self.step_timeout = step_timeout
         self.debug = bool(debug)
-        self.checkpointer = ensure_valid_checkpointer(checkpointer) if isinstance(checkpointer, (bool, type(None))) else checkpointer
+        self.checkpointer = (
+            ensure_valid_checkpointer(checkpointer) if isinstance(checkpointer, (bool, type(None))) else checkpointer
+        )
         self.store = store
         self.cache = cache
         self.retry_policy = policies(retry_policy)
@@ -237,7 +257,9 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
         request = prepared.request
         conclude(self, outcome, request.recursion_limit, request.control, prepared.nested)
 
-    def _stream_plan(self, input: Any, config: Any, options: dict[str, Any]) -> tuple[Prepared, Callable[[Part], Any], bool]:
+    def _stream_plan(
+        self, input: Any, config: Any, options: dict[str, Any]
+    ) -> tuple[Prepared, Callable[[Part], Any], bool]:
         """Arguments of `stream` -> a prepared run, how its parts are shown, and whether nodes stream while they run."""
         version = options.pop("version")
         if version not in ("v1", "v2"):
@@ -286,9 +308,18 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
         Raises what a node raises, GraphRecursionError, GraphDrained, ThreadConflict, EmptyInputError.
         """
         options = dict(
-            context=context, stream_mode=stream_mode, print_mode=print_mode, output_keys=output_keys,
-            interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability,
-            control=control, subgraphs=subgraphs, debug=debug, version=version, **kwargs,
+            context=context,
+            stream_mode=stream_mode,
+            print_mode=print_mode,
+            output_keys=output_keys,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
+            subgraphs=subgraphs,
+            debug=debug,
+            version=version,
+            **kwargs,
         )
         prepared, shape, live = self._stream_plan(input, config, options)
         parts = self._sync_parts(prepared, live)
@@ -324,9 +355,18 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
     ) -> AsyncIterator[Any]:
         """As `stream`, on the running event loop."""
         options = dict(
-            context=context, stream_mode=stream_mode, print_mode=print_mode, output_keys=output_keys,
-            interrupt_before=interrupt_before, interrupt_after=interrupt_after, durability=durability,
-            control=control, subgraphs=subgraphs, debug=debug, version=version, **kwargs,
+            context=context,
+            stream_mode=stream_mode,
+            print_mode=print_mode,
+            output_keys=output_keys,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
+            subgraphs=subgraphs,
+            debug=debug,
+            version=version,
+            **kwargs,
         )
         prepared, shape, _ = self._stream_plan(input, config, options)
         parts = self._async_parts(prepared)
@@ -361,8 +401,12 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
         version="v2" the result is a `GraphOutput(value, interrupts)`.
         """
         options = dict(
-            context=context, output_keys=output_keys, interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after, durability=durability, control=control,
+            context=context,
+            output_keys=output_keys,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
         )
         if stream_mode != "values" or print_mode or self.debug or kwargs.get("debug"):
             more = dict(stream_mode=stream_mode, print_mode=print_mode, version=version, **kwargs)
@@ -396,17 +440,22 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
         write any more.
         """
         options = dict(
-            context=context, output_keys=output_keys, interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after, durability=durability, control=control,
+            context=context,
+            output_keys=output_keys,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            control=control,
         )
         if stream_mode != "values" or print_mode or self.debug or kwargs.get("debug"):
             more = dict(stream_mode=stream_mode, print_mode=print_mode, version=version, **kwargs)
-            return _collected([part async for part in self.astream(input, config, **self._listed({**options, **more}))], more)
+            return _collected(
+                [part async for part in self.astream(input, config, **self._listed({**options, **more}))],
+                more,
+            )
         prepared = prepare(self, Call(input, config, whole_output=True, **_durability_of({**options, **kwargs})))
         parts = self._async_parts(prepared)
-        outcome: Any = None
-        async for outcome in parts:
-            pass
+        outcome: Any = [part async for part in parts][-1]
         self._conclude(prepared, outcome)
         return result(outcome, version, self._coerce_output)
 
@@ -417,7 +466,9 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
     def _invoke_streaming(self, input: Any, config: Any, options: dict[str, Any]) -> Any:
         return _collected(list(self.stream(input, config, **self._listed(options))), options)
 
-    def batch(self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any) -> list[Any]:
+    def batch(
+        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
+    ) -> list[Any]:
         """`invoke` on each input, side by side; results in the order of the inputs."""
         from surestep.pregel._batch import batch
 

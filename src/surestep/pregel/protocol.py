@@ -57,9 +57,7 @@ class PregelProtocol(ABC, Generic[StateT, ContextT, InputT, OutputT]):
         """The states of a thread, newest first."""
 
     @abstractmethod
-    def bulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
         """Edit a thread step by step; the config of the last checkpoint made."""
 
     @abstractmethod
@@ -73,9 +71,7 @@ class PregelProtocol(ABC, Generic[StateT, ContextT, InputT, OutputT]):
         """Edit a thread's state; the config of the new checkpoint."""
 
     @abstractmethod
-    async def aupdate_state(
-        self, config: RunnableConfig, values: Any, as_node: str | None = None
-    ) -> RunnableConfig:
+    async def aupdate_state(self, config: RunnableConfig, values: Any, as_node: str | None = None) -> RunnableConfig:
         """Edit a thread's state; the config of the new checkpoint."""
 
     @abstractmethod

@@ -105,7 +105,12 @@ def test_retries_clear_what_the_failed_attempt_wrote_and_are_counted() -> None:
     player = Player({"first": first("a"), "a": flaky})
     outcome = player.play(start(fan("a", retry=(policy,)), "go"))
     assert outcome.output == {"x": [3]}
-    assert [(c.attempt, c.delay) for c in player.log if isinstance(c, Spawn)] == [(1, 0), (1, 0), (2, 1.0), (3, 2.0)]
+    assert [(c.attempt, c.delay) for c in player.log if isinstance(c, Spawn)] == [
+        (1, 0),
+        (1, 0),
+        (2, 1.0),
+        (3, 2.0),
+    ]
 
 
 def test_a_pause_is_never_retried() -> None:
@@ -117,10 +122,18 @@ def test_a_pause_is_never_retried() -> None:
 
 def test_rule_5_a_handler_starts_after_the_failure_is_kept_and_the_run_goes_on() -> None:
     graph = blueprint(
-        {"first": Spec(["in"], "in"), "a": Spec(["branch:to:a"], handler="h"), "h": Spec([], is_handler=True)},
+        {
+            "first": Spec(["in"], "in"),
+            "a": Spec(["branch:to:a"], handler="h"),
+            "h": Spec([], is_handler=True),
+        },
         {"x": BinaryOperatorAggregate(list, operator.add)},
     )
-    nodes = {"first": first("a"), "a": fails(ValueError("no")), "h": lambda task, attempt: [("x", [task.failed[0]])]}
+    nodes = {
+        "first": first("a"),
+        "a": fails(ValueError("no")),
+        "h": lambda task, attempt: [("x", [task.failed[0]])],
+    }
     player = Player(nodes)
     outcome = player.play(start(graph, "go", saver=True))
     assert outcome.output == {"x": ["a"]}

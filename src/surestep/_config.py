@@ -90,9 +90,7 @@ def _langchain_config() -> RunnableConfig | None:
     return None if variable is None else variable.get()
 
 
-def ensure_config(
-    *configs: RunnableConfig | None, ambient: RunnableConfig | None = _FROM_CONTEXT
-) -> RunnableConfig:
+def ensure_config(*configs: RunnableConfig | None, ambient: RunnableConfig | None = _FROM_CONTEXT) -> RunnableConfig:
     """A complete config of its own: the ambient one, and the given ones over it in order.
 
     ambient: the config of the node around the call; taken from the context when left out. It has tags,
@@ -128,9 +126,7 @@ def ensure_config(
     return cast("RunnableConfig", result)
 
 
-def _overlay(
-    result: dict[str, Any], config: Mapping[str, Any], inherited: frozenset[str] = frozenset()
-) -> None:
+def _overlay(result: dict[str, Any], config: Mapping[str, Any], inherited: frozenset[str] = frozenset()) -> None:
     for key, value in config.items():
         if value is None:
             continue

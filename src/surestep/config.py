@@ -38,9 +38,7 @@ def get_stream_writer() -> Callable[[Any], None]:
     Raises RuntimeError outside of a node.
     """
     task = current_task.get()
-    return cast(
-        "Callable[[Any], None]", (_runtime("get_stream_writer") if task is None else task).stream_writer
-    )
+    return cast("Callable[[Any], None]", (_runtime("get_stream_writer") if task is None else task).stream_writer)
 
 
 def _runtime(caller: str) -> Any:

@@ -221,8 +221,7 @@ class NodeTimeoutError(Exception):
             raise ValueError(f"{kind}_timeout is required when kind={kind!r}")
         progress = " without making progress" if kind == "idle" else ""
         super().__init__(
-            f"Node {node!r} exceeded its {kind} timeout of {timeout:.3f}s{progress} "
-            f"(elapsed: {elapsed:.3f}s)."
+            f"Node {node!r} exceeded its {kind} timeout of {timeout:.3f}s{progress} (elapsed: {elapsed:.3f}s)."
         )
         self.node = node
         self.elapsed = elapsed
@@ -304,9 +303,7 @@ class AlreadyAnswered(UnknownInterruptError):
     The first answer stands. Read the thread with `get_state` to see what waits now.
     """
 
-    def __init__(
-        self, message: str, *, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, message: str, *, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()) -> None:
         super().__init__(message, reason="not_pending", interrupt_ids=interrupt_ids, pending_ids=pending_ids)
 
 
@@ -316,9 +313,7 @@ class AmbiguousResume(UnknownInterruptError, RuntimeError):
     Answer by id: `Command(resume={interrupt.id: value, ...})`; `pending_ids` lists the ids.
     """
 
-    def __init__(
-        self, message: str, *, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, message: str, *, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()) -> None:
         super().__init__(message, reason="ambiguous", interrupt_ids=interrupt_ids, pending_ids=pending_ids)
 
 

@@ -151,9 +151,7 @@ class Runtime(Generic[ContextT]):
         """A copy with the given fields of `execution_info` changed. Raises RuntimeError when there is
         none."""
         if self.execution_info is None:
-            raise RuntimeError(
-                "Cannot patch execution_info before it has been set: this runtime belongs to no task."
-            )
+            raise RuntimeError("Cannot patch execution_info before it has been set: this runtime belongs to no task.")
         return replace(self, execution_info=self.execution_info.patch(**overrides))
 
     @property

@@ -175,9 +175,7 @@ class Interrupt(Generic[ResponseT]):
         deprecated_kwargs.pop("resumable", None)
         deprecated_kwargs.pop("when", None)
         if deprecated_kwargs:
-            raise TypeError(
-                f"Interrupt() got unexpected arguments: {', '.join(map(repr, deprecated_kwargs))}"
-            )
+            raise TypeError(f"Interrupt() got unexpected arguments: {', '.join(map(repr, deprecated_kwargs))}")
         self.value = value
         self.id = _digest("|".join(ns)) if ns and id == _PLACEHOLDER_ID else id
         self.response_schema = response_schema
@@ -290,9 +288,7 @@ class Send:
     # it.
     __slots__ = ("arg", "node", "timeout")
 
-    def __init__(
-        self, /, node: str, arg: Any, *, timeout: float | timedelta | TimeoutPolicy | None = None
-    ) -> None:
+    def __init__(self, /, node: str, arg: Any, *, timeout: float | timedelta | TimeoutPolicy | None = None) -> None:
         self.node: str = node
         self.arg: Any = arg
         self.timeout: TimeoutPolicy | None = None if timeout is None else TimeoutPolicy.coerce(timeout)

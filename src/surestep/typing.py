@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from surestep._typing import DataclassLike, TypedDictLike
 
     StateT = TypeVar("StateT", bound=TypedDictLike | DataclassLike | BaseModel)
-    StateT_co = TypeVar(
-        "StateT_co", bound=TypedDictLike | DataclassLike | BaseModel, default=Any, covariant=True
-    )
-    StateT_contra = TypeVar(
-        "StateT_contra", bound=TypedDictLike | DataclassLike | BaseModel, contravariant=True
-    )
+    StateT_co = TypeVar("StateT_co", bound=TypedDictLike | DataclassLike | BaseModel, default=Any, covariant=True)
+    StateT_contra = TypeVar("StateT_contra", bound=TypedDictLike | DataclassLike | BaseModel, contravariant=True)
     ContextT = TypeVar("ContextT", bound=TypedDictLike | DataclassLike | BaseModel | None, default=None)
     ContextT_contra = TypeVar(
         "ContextT_contra",

@@ -164,9 +164,7 @@ class _Kind:
     @staticmethod
     def with_ids(messages: list[Any]) -> list[Any]:
         """The messages, each with an id; those that have none are copied, for they belong to the node."""
-        return [
-            message if message.get("id") is not None else {**message, "id": _new_id()} for message in messages
-        ]
+        return [message if message.get("id") is not None else {**message, "id": _new_id()} for message in messages]
 
     @staticmethod
     def id_of(message: Any) -> str | None:
@@ -175,7 +173,7 @@ class _Kind:
 
     @staticmethod
     def is_removal(message: Any) -> bool:
-        return message.get("role", message.get("type")) == "remove"
+        return bool(message.get("role", message.get("type")) == "remove")
 
 
 class _LangChainKind(_Kind):
@@ -206,7 +204,8 @@ class _LangChainKind(_Kind):
 
     @staticmethod
     def is_removal(message: Any) -> bool:
-        return message.type == "remove"  # type: ignore[no-any-return]
+        kind: str = message.type
+        return kind == "remove"
 
 
 def _new_id() -> str:
@@ -248,9 +247,7 @@ def push_message(message: MessageLikeRepresentation, *, state_key: str | None = 
     kind = _Kind.of(None, [message])
     converted = message if _is_message_object(message) else kind.coerce([message])[0]
     if not kind.id_of(converted):
-        raise ValueError(
-            "Message ID is required: whoever streams the message must recognize it in the state."
-        )
+        raise ValueError("Message ID is required: whoever streams the message must recognize it in the state.")
     # The streaming of messages is an extra of the engine; a run that shows none has no such method.
     show: Callable[[Any], None] | None = getattr(task, "show_message", None)
     if show is not None:

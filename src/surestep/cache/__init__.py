@@ -1,0 +1,1 @@
+"""Caches of what nodes and tasks returned."""

@@ -1,0 +1,1 @@
+"""Long-term memory: values under namespaces that outlive a thread."""

@@ -1,0 +1,129 @@
+"""A store that gathers what is asked of it in one turn of the event loop into one batch."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
+
+from surestep.store.base import BaseStore, Op, PutOp, Result
+
+__all__ = ("AsyncBatchedBaseStore",)
+
+_Waiting = tuple[Op, "asyncio.Future[Any]"]
+
+
+class AsyncBatchedBaseStore(BaseStore):
+    """Base of async stores: subclasses implement `abatch`, which gets the operations of concurrent calls
+    together.
+
+    Equal reads are done once, and of several writes to a key only the last. Must be made in a running event
+    loop. The sync methods work from other threads; in the loop's own they raise asyncio.InvalidStateError,
+    because they would wait for themselves.
+    """
+
+    __slots__ = ("_aqueue", "_loop", "_task")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._aqueue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._ensure_task()
+
+    def __del__(self) -> None:
+        # An instance whose __init__ failed has no task.
+        task = getattr(self, "_task", None)
+        if task is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(task.cancel)
+
+    def _ensure_task(self) -> None:
+        """Start the task that does the batches, again if somebody cancelled it."""
+        if self._task is None or self._task.done():
+            self._task = self._loop.create_task(_serve(self._aqueue, weakref.ref(self)))
+
+    async def _ado(self, op: Op) -> Any:
+        self._ensure_task()
+        future = self._loop.create_future()
+        self._aqueue.put_nowait((op, future))
+        return await future
+
+    def _do(self, op: Op) -> Any:
+        return self._from_thread(self._ado(op))
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do the operations from another thread than the event loop's; their results, in order."""
+        results: list[Result] = self._from_thread(self.abatch(ops))
+        return results
+
+    def _from_thread(self, work: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            in_the_loop = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            in_the_loop = False
+        if in_the_loop:
+            work.close()
+            raise asyncio.InvalidStateError(
+                f"A sync method of {type(self).__name__} was called in the thread of its event loop, where it would "
+                "wait for itself. Use the async method (await store.aget(...), store.aput(...), ...) or another "
+                "thread (asyncio.to_thread)."
+            )
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+async def _serve(queue: asyncio.Queue[_Waiting], ref: weakref.ref[AsyncBatchedBaseStore]) -> None:
+    """Do what comes, for as long as the store is there."""
+    while True:
+        waiting = [await queue.get()]
+        while not queue.empty():
+            waiting.append(queue.get_nowait())
+        store = ref()
+        waiting = [entry for entry in waiting if not entry[1].done()]
+        if store is None:
+            break
+        if waiting:
+            await _answer(store, waiting)
+        del store  # or the store would live for as long as this waits
+
+
+async def _answer(store: AsyncBatchedBaseStore, waiting: list[_Waiting]) -> None:
+    ops, places = _without_repeats([op for op, _ in waiting])
+    futures = [future for _, future in waiting]
+    try:
+        results = await store.abatch(ops)
+    except BaseException as error:
+        for future in futures:
+            if isinstance(error, asyncio.CancelledError):
+                future.cancel()
+            elif not future.done():
+                future.set_exception(error)
+        if not isinstance(error, Exception):
+            raise
+        return
+    for future, place in zip(futures, places, strict=True):
+        if not future.done():
+            future.set_result(results[place])
+
+
+def _without_repeats(ops: Sequence[Op]) -> tuple[list[Op], list[int]]:
+    """The operations that are worth doing, and for each given one the index of that which answers it."""
+    kept: list[Op] = []
+    puts: dict[tuple[tuple[str, ...], str], int] = {}
+    places = []
+    for op in ops:
+        if isinstance(op, PutOp):
+            place = puts.setdefault((op.namespace, op.key), len(kept))
+        else:
+            # By equality: a filter has no hash. A turn of the loop has few operations.
+            place = next((index for index, other in enumerate(kept) if _same(op, other)), len(kept))
+        if place == len(kept):
+            kept.append(op)
+        else:
+            kept[place] = op
+        places.append(place)
+    return kept, places
+
+
+def _same(op: Op, other: Op) -> bool:
+    return type(op) is type(other) and op == other

@@ -114,7 +114,7 @@ def ensure_config(*configs: RunnableConfig | None, ambient: RunnableConfig | Non
         if _names_a_thread(configs):
             for key in _COORDINATES:
                 if key in configurable and metadata.get(key) == configurable[key]:
-                    del metadata[key]
+                    metadata.pop(key, None)
             configurable.clear()
     inherited = frozenset(tags)
     for config in configs:

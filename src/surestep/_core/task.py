@@ -27,6 +27,7 @@ class Task:
         "answers",
         "call",
         "failed",
+        "first_started",
         "id_parts",
         "input",
         "name",
@@ -63,6 +64,7 @@ class Task:
         self.answers: list[Any] = []
         self.call: Call | None = None
         self.failed: tuple[str, BaseException] | None = None  # handlers: the node that failed, and how
+        self.first_started: float | None = None  # set by the driver: seconds since the epoch
         self.restored = False  # its writes come from the saver (or the cache): it does not run
         self._id: str | None = None
         self._ns: str | None = None

@@ -31,7 +31,7 @@ from surestep._core.commands import (
 from surestep._core.events import Abandoned, Called, Ended, Expired, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive.body import body, run_async
-from surestep._drive.context import TaskContext, enter, started_at
+from surestep._drive.context import TaskContext, enter
 from surestep._drive.env import Env, Sink
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 from surestep._drive.sync import noted
@@ -214,8 +214,6 @@ class AsyncDriver:
 
     def _spawn(self, command: Spawn) -> None:
         context = TaskContext(self.env, command.task, command.attempt)
-        before = self.contexts.get(command.task)
-        context.first_started = started_at(before.first_started if before is not None else None)
         self.contexts[command.task] = context
         scope = copy_context()
         scope.run(enter, context)
@@ -231,6 +229,7 @@ class AsyncDriver:
                 await self.turns.acquire()
             started = True
             try:
+                context.started()
                 if context.task.timeout is not None:
                     watch = Watch(self, context)
                 await run_async(body(context), context)
@@ -248,6 +247,8 @@ class AsyncDriver:
         except BaseException as raised:
             error = noted(raised, context)
         self.running.pop(context, None)
+        if self.contexts.get(context.task) is context:
+            del self.contexts[context.task]
         self.put(Ended(context.task, context.attempt, context.writes, error))
 
     def _abandon(self, command: Abandon) -> None:

@@ -33,7 +33,6 @@ class TaskContext:
         "calls",
         "env",
         "fenced",
-        "first_started",
         "graphs",
         "progressed",
         "questions",
@@ -52,10 +51,14 @@ class TaskContext:
         self.questions = count()  # how many answers it has asked for
         self.calls = count()  # how many tasks it has called
         self.graphs = count()  # how many graphs have run in it
-        self.first_started: float | None = None
         self.scope: Any = None  # the context variables it runs with
         self._config: dict[str, Any] | None = None
         self._runtime: Runtime[Any] | None = None
+
+    def started(self) -> None:
+        """The attempt begins now."""
+        if self.task.first_started is None:
+            self.task.first_started = time.time()
 
     # what injection and the functions of `surestep.config` hand out
 
@@ -86,7 +89,7 @@ class TaskContext:
             thread_id=configurable.get("thread_id"),
             run_id=self.env.run_id,
             node_attempt=self.attempt,
-            node_first_attempt_time=self.first_started,
+            node_first_attempt_time=self.task.first_started,
         )
 
     @property
@@ -169,10 +172,6 @@ def enter(context: TaskContext) -> None:
 
 def _nowhere(chunk: Any) -> None:
     """A stream writer for a run in which nobody listens."""
-
-
-def started_at(first: float | None) -> float:
-    return time.time() if first is None else first
 
 
 def public(configurable: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from surestep._core.run import Outcome
 from surestep._core.task import Call
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
-from surestep._drive.context import TaskContext, enter, started_at
+from surestep._drive.context import TaskContext, enter
 from surestep._drive.env import Env, Sink
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 
@@ -104,6 +104,8 @@ class SyncDriver:
                     if type(command) is Next:
                         while (reply := self._next(command.step)) is None:
                             yield from self._flush()
+                        if type(reply) is Ended:
+                            self.contexts.pop(reply.task, None)
                     else:
                         reply = self._do(command)
                 except Exception as error:
@@ -195,8 +197,6 @@ class SyncDriver:
 
     def _spawn(self, command: Spawn) -> None:
         context = TaskContext(self.env, command.task, command.attempt)
-        before = self.contexts.get(command.task)
-        context.first_started = started_at(before.first_started if before is not None else None)
         self.contexts[command.task] = context
         self.waiting.append((time.monotonic() + command.delay if command.delay else 0.0, context))
 
@@ -328,6 +328,7 @@ class SyncDriver:
 def attempt(context: TaskContext) -> Ended:
     """Run one attempt at a task, whatever comes of it."""
     enter(context)
+    context.started()
     error: BaseException | None = None
     try:
         run_sync(body(context), context)

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 from surestep.checkpoint.memory import InMemorySaver
 from surestep.graph import END, START, StateGraph
-from surestep.types import Command
+from surestep.types import Command, RunnableConfig
 
 
 class Parcel(TypedDict):
@@ -26,7 +26,7 @@ builder.add_edge("read_label", END)
 graph = builder.compile(checkpointer=InMemorySaver())
 
 if __name__ == "__main__":
-    thread = {"configurable": {"thread_id": "parcel-1"}}
+    thread: RunnableConfig = {"configurable": {"thread_id": "parcel-1"}}
     print(graph.invoke({}, thread))
     for snapshot in reversed(list(graph.get_state_history(thread))):
         assert snapshot.metadata is not None

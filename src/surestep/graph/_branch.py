@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from surestep._constants import TASKS
@@ -142,6 +141,8 @@ def _unknown(target: Any, who: str, targets: Targets) -> InvalidUpdateError:
     elif name == START:
         hint = "START is where a run begins; name the first node instead."
     else:
+        from difflib import get_close_matches
+
         close = get_close_matches(name, targets, 1) if isinstance(name, str) else []
         hint = f"Did you mean {close[0]!r}?" if close else f"The nodes are: {_some(targets)}."
     return InvalidUpdateError(f"Unknown destination {target!r}: {who} sent control there, but no such node. {hint}")

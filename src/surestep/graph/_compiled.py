@@ -10,6 +10,7 @@ from surestep.channels.last_value import LastValueAfterFinish
 from surestep.channels.named_barrier_value import NamedBarrierValue, NamedBarrierValueAfterFinish
 from surestep.constants import END, START, TAG_HIDDEN
 from surestep.graph._branch import BranchRouter, BranchSpec
+from surestep.graph._reach import reachable_classes
 from surestep.graph._schema import ROOT, mapper_of
 from surestep.graph._spec import StateNodeSpec
 from surestep.graph._writer import NodeWriter, RootWriter, barrier_name, trigger_name
@@ -46,6 +47,7 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT]):
         self.builder = builder
         self.schema_to_mapper = schema_to_mapper
         self._targets: dict[str, str] = {}
+        self._classes: set[type] | None = None
         super().__init__(**kwargs)
 
     # --- lowering ------------------------------------------------------------------------------------------
@@ -65,7 +67,7 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT]):
             channels=reads,
             triggers=[trigger],
             mapper=mapper,
-            writers=[self._writer(key, [*self.builder.channels, *self.builder.managed])],
+            writers=[self._writer(key, list(self.builder.channels))],
             metadata=node.metadata,
             bound=node.runnable,
             retry_policy=node.retry_policy,
@@ -127,6 +129,18 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT]):
         return (ROOT if keys == [ROOT] else keys), self.schema_to_mapper[schema]
 
     # --- what the engine asks of it ------------------------------------------------------------------------
+
+    def _with_classes(self, saver: Any) -> Any:
+        """The saver, told which classes this graph's state may hold, if it asks (`with_allowlist`).
+
+        A strict serializer revives no others. A graph inside another calls it for the saver that it inherits.
+        """
+        allow = getattr(saver, "with_allowlist", None)
+        if allow is None:
+            return saver
+        if self._classes is None:
+            self._classes = reachable_classes(self.builder.schemas, self.builder.channels.values())
+        return allow(self._classes) if self._classes else saver
 
     def _migrate_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Bring a checkpoint from before format 3 up to date, in place."""

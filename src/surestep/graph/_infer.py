@@ -43,8 +43,11 @@ def destinations(thing: Any) -> tuple[str, ...]:
 
 
 def path_names(thing: Any) -> tuple[str, ...]:
-    """The answers named by a path function's return annotation `Literal[...]`."""
-    return tuple(_literals(_hint(function_of(thing), "return")))
+    """The answers named by a path function's return annotation `Literal[...]`, if it names all of them."""
+    members = list(_members(_hint(function_of(thing), "return")))
+    if any(typing.get_origin(member) is not typing.Literal for member in members):
+        return ()
+    return tuple(name for member in members for name in _literals(member))
 
 
 def function_of(thing: Any) -> Any:
@@ -83,7 +86,7 @@ def _hint(function: Any, name: str) -> Any:
 
 
 def _declares_keys(cls: type) -> bool:
-    return bool(annotated_keys(cls))
+    return not issubclass(cls, type) and bool(annotated_keys(cls))
 
 
 def _members(hint: Any) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
+import types
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ def json_schema(schema: Any, channels: Mapping[str, BaseChannel[Any, Any, Any]],
     if set(channels) == {ROOT}:
         made = model_of(name, {ROOT: (channels[ROOT].UpdateType, None)}).model_json_schema()
         return {**made, "default": None}
-    fields = {key: (channel.UpdateType, _default(schema, key)) for key, channel in channels.items()}
+    fields = {key: (channel.UpdateType, _default(schema, key, channel.UpdateType)) for key, channel in channels.items()}
     return model_of(name, fields).model_json_schema()
 
 
@@ -62,12 +62,21 @@ def _is_extended_typeddict(schema: Any) -> bool:
     return isinstance(schema, type) and hasattr(schema, "__total__") and issubclass(schema, dict)
 
 
-def _default(schema: Any, key: str) -> Any:
-    """The default of a dataclass field or an annotated class attribute; `...` when there is none."""
+def _default(schema: Any, key: str, hint: Any) -> Any:
+    """The default of a dataclass field or an annotated class attribute, None for an optional one; else `...`."""
     fields = getattr(schema, "__dataclass_fields__", None)
     if fields is not None and key in fields:
         field = fields[key]
         if field.default_factory is not dataclasses.MISSING:
             return field.default_factory()
-        return ... if field.default is dataclasses.MISSING else field.default
-    return inspect.getattr_static(schema, key, ...) if fields is None and isinstance(schema, type) else ...
+        if field.default is not dataclasses.MISSING:
+            return field.default
+    elif isinstance(schema, type) and hasattr(schema, key):
+        return getattr(schema, key)
+    return None if _is_optional(hint) else ...
+
+
+def _is_optional(hint: Any) -> bool:
+    if typing.get_origin(hint) is typing.Annotated:
+        hint = hint.__origin__
+    return typing.get_origin(hint) in (typing.Union, types.UnionType) and type(None) in typing.get_args(hint)

@@ -41,26 +41,27 @@ class StateNodeSpec:
     trace_policy: TracePolicy | None = None
 
 
-@dataclass(slots=True)
 class NodeDefaults:
     """What nodes without a setting of their own get when the graph is compiled."""
 
-    retry_policy: Retries | None = None
-    cache_policy: CachePolicy[Any] | None = None
-    error_handler: Any = None
-    timeout: TimeoutPolicy | None = None
+    __slots__ = ("cache_policy", "error_handler", "retry_policy", "timeout")
+
+    def __init__(self) -> None:
+        self.retry_policy: Retries | None = None
+        self.cache_policy: CachePolicy[Any] | None = None
+        self.error_handler: Any = None
+        self.timeout: TimeoutPolicy | None = None
 
     def applied(self, spec: StateNodeSpec) -> StateNodeSpec:
         """`spec` with the defaults filled in. A handler has no handler and is not cached."""
-        handled = spec.error_handler_node
-        if handled is None and self.error_handler is not None and not spec.is_error_handler:
-            handled = DEFAULT_HANDLER
-        return replace(
-            spec,
-            retry_policy=self.retry_policy if spec.retry_policy is None else spec.retry_policy,
-            timeout=self.timeout if spec.timeout is None else spec.timeout,
-            cache_policy=self.cache_policy
-            if spec.cache_policy is None and not spec.is_error_handler
-            else spec.cache_policy,
-            error_handler_node=handled,
-        )
+        changes: dict[str, Any] = {}
+        if spec.retry_policy is None and self.retry_policy is not None:
+            changes["retry_policy"] = self.retry_policy
+        if spec.timeout is None and self.timeout is not None:
+            changes["timeout"] = self.timeout
+        if not spec.is_error_handler:
+            if spec.cache_policy is None and self.cache_policy is not None:
+                changes["cache_policy"] = self.cache_policy
+            if spec.error_handler_node is None and self.error_handler is not None:
+                changes["error_handler_node"] = DEFAULT_HANDLER
+        return replace(spec, **changes) if changes else spec

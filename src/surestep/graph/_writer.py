@@ -67,7 +67,7 @@ class NodeWriter(Writer):
         """The state writes of a return value that is neither None nor a command."""
         if isinstance(value, dict):
             return [item for item in value.items() if item[0] in self.keys]
-        if annotated_keys(value.__class__):
+        if not isinstance(value, type) and annotated_keys(value.__class__):
             return _attributes(value, self.keys)
         raise self._not_an_update(value)
 

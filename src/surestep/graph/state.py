@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, cast
 
 from surestep._drive.call import coerce, is_runnable, name_of
@@ -24,6 +22,7 @@ from surestep.graph._schema import ROOT, Analysis, analyse
 from surestep.graph._spec import DEFAULT_HANDLER, NodeDefaults, Retries, StateNodeSpec, handler_name
 from surestep.managed.base import ManagedValueSpec
 from surestep.pregel._deprecated import renamed
+from surestep.pregel.node import refuse_sync_timeout
 from surestep.types import CachePolicy, TimeoutPolicy, TracePolicy, ensure_valid_checkpointer
 from surestep.typing import ContextT, InputT, OutputT, StateT
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from surestep.types import All, Checkpointer
 
 __all__ = ("CompiledStateGraph", "StateGraph")
-
-logger = logging.getLogger(__name__)
 
 _RESERVED: Final = ("|", ":")  # they separate the parts of a checkpoint namespace
 
@@ -160,14 +157,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         Retries and timeouts count for error handlers too. `error_handler` gets the state schema, and becomes one
         node for all. A later call changes what it names and keeps the rest.
         """
-        given = {
-            "retry_policy": retry_policy,
-            "cache_policy": cache_policy,
-            "error_handler": error_handler,
-            "timeout": TimeoutPolicy.coerce(timeout),
-        }
-        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        self._defaults = replace(self._defaults, **changes)
+        defaults, limit = self._defaults, TimeoutPolicy.coerce(timeout)
+        defaults.retry_policy = defaults.retry_policy if retry_policy is None else retry_policy
+        defaults.cache_policy = defaults.cache_policy if cache_policy is None else cache_policy
+        defaults.error_handler = defaults.error_handler if error_handler is None else error_handler
+        defaults.timeout = defaults.timeout if limit is None else limit
         return self
 
     def add_node(
@@ -231,14 +225,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             if action is None:
                 raise RuntimeError(f"Node {node!r} needs something to run: add_node({node!r}, function).")
             name = node
+        elif action is not None:
+            raise TypeError(f"A node's name is a string, not {node!r}: add_node('name', action) or add_node(action).")
         else:
-            action = node if action is None else action
-            name = name_of(node)
-        if self.compiled:
-            logger.warning(
-                "Adding a node to a graph that has already been compiled. This will not be reflected in the "
-                "compiled graph."
-            )
+            name, action = name_of(node), node
+        self._warn_if_compiled("a node")
         if name in self.nodes:
             raise ValueError(f"Node `{name}` already present. Give this one another name: add_node('name', ...).")
         if name in (START, END):
@@ -287,7 +278,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         Whether the nodes of a plain edge exist is checked by `compile`; those of a list must be there already.
         Raises ValueError for edges from END or to START.
         """
-        self._warn_if_compiled()
+        self._warn_if_compiled("an edge")
         if isinstance(start_key, str):
             if start_key == END:
                 raise ValueError("END cannot be a start node")
@@ -322,7 +313,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         names it may return; default: its `Literal` return annotation. Without any of these every node counts as
         possible, which drawings can't show. Raises ValueError for a second branch of that name at `source`.
         """
-        self._warn_if_compiled()
+        self._warn_if_compiled("an edge")
         branch = BranchSpec.of(path, path_map)
         name = branch_name(path)
         if name in self.branches[source]:
@@ -349,11 +340,14 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """Let the run end after `key`, if nothing else is to run: the same as `add_edge(key, END)`."""
         return self.add_edge(key, END)
 
-    def _warn_if_compiled(self) -> None:
+    def _warn_if_compiled(self, what: str) -> None:
         if self.compiled:
-            logger.warning(
-                "Adding an edge to a graph that has already been compiled. This will not be reflected in the "
-                "compiled graph."
+            from logging import getLogger
+
+            getLogger(__name__).warning(
+                "Adding %s to a graph that has already been compiled. This will not be reflected in the "
+                "compiled graph.",
+                what,
             )
 
     # --- compiling -----------------------------------------------------------------------------------------
@@ -372,7 +366,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self,
         checkpointer: Checkpointer = None,
         *,
-        cache: BaseCache | None = None,
+        cache: BaseCache[Any] | None = None,
         store: BaseStore | None = None,
         interrupt_before: All | list[str] | None = None,
         interrupt_after: All | list[str] | None = None,
@@ -418,6 +412,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             stream_transformers=transformers,
         )
         self._attach_all(compiled)
+        compiled.checkpointer = compiled._with_classes(checkpointer)
         compiled.validate()
         return compiled
 
@@ -433,6 +428,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         for start, branches in self.branches.items():
             for name, branch in branches.items():
                 compiled.attach_branch(start, name, branch)
+        for key, node in compiled.nodes.items():
+            refuse_sync_timeout(key, node)
 
     def _effective(self) -> dict[str, StateNodeSpec]:
         """The nodes with the graph's defaults, which don't change the builder: it can be compiled again."""

@@ -204,6 +204,15 @@ class PregelNode:
         return f"PregelNode({name}, channels={self.channels!r}, triggers={self.triggers!r})"
 
 
+def refuse_sync_timeout(name: str, node: PregelNode) -> None:
+    """Raise ValueError if the node has a timeout but runs sync code, which nothing can cancel."""
+    if node.timeout is not None and node.bound is not None and not node.bound.is_async:
+        raise ValueError(
+            "Node timeouts are only supported for async nodes because sync Python execution cannot be safely "
+            f"cancelled in-process. Node '{name}' is sync: make it `async def`, or drop the timeout."
+        )
+
+
 class NodeBuilder:
     """Builds a `PregelNode` step by step: what it subscribes to, what it does, what it writes.
 

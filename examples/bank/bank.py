@@ -38,20 +38,23 @@ class Bank:
         await asyncio.sleep(0.5 if client in ANTIFRAUD_KNOWS else 3600)
         return "no suspicion"
 
-    def refund(self, client: str, amount: int) -> str:
-        """Pay the amount back and return the receipt's number."""
-        self._note("refund", client)
-        return f"R-{client[0]}-{amount}"
+    def refund(self, client: str, amount: int, key: str) -> str:
+        """Pay the amount back and return the receipt's number. One key is paid once, however often it comes."""
+        if ["refund", client, key] not in self._notes():
+            self._note("refund", client, key)
+        return f"R-{amount}-{key}"
 
     def calls(self, client: str) -> Counter[str]:
         """How often each system was called for this client."""
-        lines = self.ledger.read_text().splitlines() if self.ledger.exists() else []
-        return Counter(system for system, whom in map(str.split, lines) if whom == client)
+        return Counter(system for system, whom, *_ in self._notes() if whom == client)
 
-    def _note(self, system: str, client: str) -> None:
+    def _notes(self) -> list[list[str]]:
+        return [line.split() for line in self.ledger.read_text().splitlines()] if self.ledger.exists() else []
+
+    def _note(self, *words: str) -> None:
         # One write to a file opened for appending: it is there even if the process dies right after it.
         ledger = os.open(self.ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(ledger, f"{system} {client}\n".encode())
+            os.write(ledger, f"{' '.join(words)}\n".encode())
         finally:
             os.close(ledger)

@@ -73,8 +73,14 @@ def approval(case: Case) -> Command[Literal["refund", "reply"]]:
 
 
 def refund(case: Case, runtime: Runtime[Bank]) -> dict[str, Any]:
-    """Pays. In a node of its own behind the question, never in the node that asks or beside it."""
-    return {"outcome": {"receipt": runtime.context.refund(case["client"], case["amount"])}}
+    """Pays, in a node of its own behind the question, never in the node that asks or beside it.
+
+    If the process dies after the payment and before its record, the node runs again. The key is the same
+    then, and by it the bank knows that it has paid.
+    """
+    assert runtime.execution_info is not None and runtime.execution_info.thread_id is not None
+    receipt = runtime.context.refund(case["client"], case["amount"], key=runtime.execution_info.thread_id)
+    return {"outcome": {"receipt": receipt}}
 
 
 def reply(case: Case) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from bank import Bank
 from bot import Case, build
 from surestep.checkpoint.sqlite import SqliteSaver
+from surestep.errors import UnknownInterruptError
 from surestep.graph.state import CompiledStateGraph
 from surestep.types import Command, Interrupt
 
@@ -37,12 +38,16 @@ def main(folder: Path, verb: str = "list", case: str = "", question_id: str = ""
                 print(case, question.id, question.value)
             return
         # The answer names its question, so that it can't reach another one that happens to wait too.
-        result = graph.invoke(
-            Command(resume={question_id: {"approved": verb == "approve", "reason": reason}}),
-            {"configurable": {"thread_id": case}},
-            context=Bank(folder / "calls.log"),
-            durability="sync",
-        )
+        answer = {"approved": verb == "approve", "reason": reason}
+        try:
+            result = graph.invoke(
+                Command(resume={question_id: answer}),
+                {"configurable": {"thread_id": case}},
+                context=Bank(folder / "calls.log"),
+                durability="sync",
+            )
+        except UnknownInterruptError as refused:
+            sys.exit(f"refused: {refused}")
         print(f"{case}: {result['reply']}")
 
 

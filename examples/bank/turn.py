@@ -42,13 +42,13 @@ async def turn(folder: Path, case: str, payload: Case | None) -> None:
 
 def report(update: dict[str, Any]) -> None:
     """Print what one node wrote; a node whose result an earlier process had left is told apart."""
-    recorded = "  (on record, not run again)" if update.pop("__metadata__", None) else ""
+    recorded = " (on record, not run again)" if update.pop("__metadata__", None) else ""
     for node, wrote in update.items():
         if node == "__interrupt__":
             for question in wrote:
                 print(f"waits for an answer to {question.id}", flush=True)
         else:
-            print(f"{node}: {wrote}{recorded}", flush=True)
+            print(f"{node}{recorded}: {wrote or 'nothing to write'}", flush=True)
 
 
 if __name__ == "__main__":

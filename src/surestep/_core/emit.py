@@ -17,11 +17,12 @@ Writes = Sequence[tuple[str, Any]]
 class Show:
     """Turns what happens in a run into the parts of the stream that somebody asked for."""
 
-    __slots__ = ("checkpoints", "debug", "keys", "modes", "now", "ns_config", "tasks", "updates", "values")
+    __slots__ = ("_key_set", "checkpoints", "debug", "keys", "modes", "now", "tasks", "updates", "values")
 
     def __init__(self, modes: Iterable[str], keys: str | Sequence[str], now: Any) -> None:
         self.modes = frozenset(modes)
         self.keys: str | tuple[str, ...] = keys if isinstance(keys, str) else tuple(keys)
+        self._key_set = frozenset((keys,)) if isinstance(keys, str) else frozenset(keys)
         self.values = "values" in self.modes
         self.updates = "updates" in self.modes
         self.debug = "debug" in self.modes
@@ -35,7 +36,7 @@ class Show:
 
     def touches(self, updated: Iterable[str]) -> bool:
         """Whether a change of these channels is a change of the output."""
-        return self.keys in updated if isinstance(self.keys, str) else not set(self.keys).isdisjoint(updated)
+        return not self._key_set.isdisjoint(updated)
 
     def starts(self, tasks: Sequence[Task], step: int) -> Iterable[Emit]:
         for task in tasks:

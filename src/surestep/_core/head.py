@@ -12,6 +12,7 @@ from surestep.errors import EmptyChannelError
 
 FORMAT = 4  # the `v` of the checkpoints we write
 Mint = Callable[[int, "str | None"], str]  # (step, id to be greater than) -> a new checkpoint id
+MAX_VIEWS = 64  # kept by a run; nodes and routers have theirs for good, so more come from code that makes up its own
 _ABSENT = object()
 
 
@@ -20,8 +21,8 @@ class View:
 
     __slots__ = ("keys", "loose", "order", "values")
 
-    def __init__(self, order: Sequence[str], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
-        self.order = tuple(order)
+    def __init__(self, order: tuple[str, ...], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+        self.order = order
         self.keys = frozenset(order)
         self.values: dict[str, Any] = {}
         self.loose: set[str] = set()  # keys whose values a holder could change in place
@@ -136,7 +137,7 @@ class Head:
         self.live: set[str] = set()  # available channels that a step without writes may change
         self.top: Any = None  # the greatest version
         self.next_version = next_version
-        self.views: dict[tuple[str, ...], View] = {}
+        self.views: dict[int, View] = {}  # id of the tuple of keys -> view
         self.mint = mint
         self.anchor = Anchor(ns, -2, None, mint)
 
@@ -162,9 +163,12 @@ class Head:
             view.follow(changed, self.channels)
 
     def view(self, order: tuple[str, ...]) -> View:
-        found = self.views.get(order)
-        if found is None:
-            found = self.views[order] = View(order, self.channels)
+        """The view of these keys. Found by the identity of the tuple: a wide one costs too much to hash."""
+        found = self.views.get(id(order))
+        if found is None or found.order is not order:
+            found = View(order, self.channels)
+            if len(self.views) < MAX_VIEWS:
+                self.views[id(order)] = found
         return found
 
     def read(self, select: str | Sequence[str]) -> Any:
@@ -173,28 +177,35 @@ class Head:
             channel = self.channels.get(select)
             value = _ABSENT if channel is None else channel_value(channel)
             return None if value is _ABSENT else isolate(value)
-        return self.view(tuple(select)).copy()
+        return self.view(select if type(select) is tuple else tuple(select)).copy()
 
     def fresh(self, select: str | Sequence[str], writes: Sequence[tuple[str, Any]]) -> Any:
         """As `read`, with a task's own writes folded in, on copies."""
-        single = isinstance(select, str)
-        keys = {select} if single else set(select)
+        if isinstance(select, str):
+            return self._fresh_one(select, writes)
+        view = self.view(select if type(select) is tuple else tuple(select))
+        keys = view.keys
         mine: dict[str, list[Any]] = {}
         for key, value in writes:
             if key in keys:
                 mine.setdefault(key, []).append(value)
-        if not mine:
-            return self.read(select)
-        found = {} if single else self.read(select)
+        found = view.copy()
         for key, values in mine.items():
             channel = self.channels[key].copy()
             channel.update(values)
             if (value := channel_value(channel)) is not _ABSENT:
                 found[key] = isolate(value)
-        if single:
-            return found.get(select)
         # a key that the task is the first to write has its place in the schema's order too
-        return found if len(found) == len(self.views[tuple(select)].values) else _ordered(found, select)
+        return found if len(found) == len(view.values) else {key: found[key] for key in view.order if key in found}
+
+    def _fresh_one(self, key: str, writes: Sequence[tuple[str, Any]]) -> Any:
+        mine = [value for written, value in writes if written == key]
+        if not mine:
+            return self.read(key)
+        channel = self.channels[key].copy()
+        channel.update(mine)
+        value = channel_value(channel)
+        return None if value is _ABSENT else isolate(value)
 
     def values_to_keep(self, names: Iterable[str]) -> dict[str, Any]:
         """Channel values as checkpoints hold them."""
@@ -204,10 +215,6 @@ class Head:
             if channel is not None and (value := channel.checkpoint()) is not MISSING:
                 kept[name] = value
         return kept
-
-
-def _ordered(found: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
-    return {key: found[key] for key in order if key in found}
 
 
 def has_value(value: Any) -> bool:

@@ -348,7 +348,10 @@ def _steps(this: Run) -> Step[str]:
         this.parked = {}
         this.tasks = []
         this.replaying = False
-        yield from this.commit("loop")
+        if this.keeps:
+            yield from this.commit("loop")
+        else:
+            head.advance(this.step, None)
         this.step += 1
         if request.after and _static_pause(this, request.after, tasks):
             if show.checkpoints and this.keeps:

@@ -81,10 +81,10 @@ def _snapshot(run: Run, saved: Any, live: bool, child: Child | None) -> Step[Sta
     return StateSnapshot(
         values=head.read(blueprint.stream_channels),
         next=tuple([task.name for task, status in statuses if not (live and status.finished)]),
-        config=_with_parents(saved.config, head.ns, parents),  # type: ignore[arg-type]
+        config=_with_parents(saved.config, head.ns, parents),
         metadata=saved.metadata,
         created_at=saved.checkpoint["ts"],
-        parent_config=_with_parents(saved.parent_config, head.ns, parents),  # type: ignore[arg-type]
+        parent_config=_with_parents(saved.parent_config, head.ns, parents),
         tasks=shown,
         interrupts=tuple([question for task in shown for question in task.interrupts]),
     )

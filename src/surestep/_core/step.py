@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Superstep:
     """The tasks of a step and how far they are."""
 
-    __slots__ = ("escaped", "failure", "live", "questions", "run", "tasks")
+    __slots__ = ("escaped", "failure", "live", "questions", "quiet", "run", "tasks")
 
     def __init__(self, run: Run, tasks: list[Task]) -> None:
         self.run = run
@@ -37,6 +37,7 @@ class Superstep:
         self.questions: dict[Task, tuple[Any, ...]] = {}
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
+        self.quiet = not run.keeps and not run.show.modes  # nobody wants to hear of a task's end
 
     def play(self) -> Step[None]:
         """Run every task that has no writes yet; ends normally, or raises what ended the step."""
@@ -58,7 +59,8 @@ class Superstep:
                     event.task.writes = event.writes
                     if event.error is None:
                         del self.live[event.task]
-                        yield from self._finished(event.task)
+                        if not self.quiet or event.task.call is not None:
+                            yield from self._finished(event.task)
                     else:
                         yield from self._broke(event.task, event.attempt, event.error)
         except RunStopped:

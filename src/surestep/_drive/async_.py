@@ -34,6 +34,7 @@ from surestep._drive.body import body, run_async
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.env import Env, Sink
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
+from surestep._drive.scope import InScope
 from surestep._drive.sync import noted
 from surestep.errors import NodeCancelledError
 
@@ -48,6 +49,7 @@ class AsyncDriver:
         modes: frozenset[str],
         *,
         subgraphs: bool,
+        live: bool,
         limit: int | None,
         durability: str,
         step_timeout: float | None = None,
@@ -58,6 +60,11 @@ class AsyncDriver:
         self.above = env.parent.env.down if env.parent is not None else None  # nested: where parts go too
         self.turns = asyncio.Semaphore(limit) if limit else None
         self.step_timeout = step_timeout
+        self.in_place = not live and step_timeout is None
+        self.waiting: list[tuple[float, TaskContext]] = []  # attempts not started, with their delay
+        self.pump: asyncio.Task[Any] | None = None  # goes on with the run while a lone attempt waits for calls
+        self.outbox: list[Part] = []
+        self.core: Any = None
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.inbox: deque[Any] = deque()
@@ -76,6 +83,7 @@ class AsyncDriver:
 
     async def drive(self, core: Any) -> AsyncIterator[Part]:
         """Answer the core's commands until it ends; yields what our consumer is to see, and the outcome last."""
+        self.core = core
         reply: Any = None
         failure: BaseException | None = None
         try:
@@ -93,6 +101,11 @@ class AsyncDriver:
                     elif type(command) is Next:
                         if command.step is not None:
                             self._start_clock(command.step)
+                        if (lone := self._start()) is not None:
+                            reply = await self._play(lone)
+                            for part in self._heard():
+                                yield part
+                            continue
                         while type(item := await self._take()) is Part:
                             if (part := self._show(item)) is not None:
                                 yield part
@@ -117,6 +130,7 @@ class AsyncDriver:
             while True:
                 try:
                     if type(command) is Next:
+                        self._start(alone=False)
                         while type(reply := await self._take()) is Part:
                             pass
                     else:
@@ -215,11 +229,50 @@ class AsyncDriver:
     def _spawn(self, command: Spawn) -> None:
         context = TaskContext(self.env, command.task, command.attempt)
         self.contexts[command.task] = context
-        scope = copy_context()
-        scope.run(enter, context)
-        self.running[context] = self.loop.create_task(self._attempt(context, command.delay), context=scope)
+        context.scope = copy_context()
+        context.scope.run(enter, context)
+        self.waiting.append((command.delay, context))
 
-    async def _attempt(self, context: TaskContext, delay: float) -> None:
+    def _start(self, alone: bool = True) -> TaskContext | None:
+        """Start what waits, each in a task of its own; a lone attempt is handed back, to be played in place."""
+        waiting, self.waiting = self.waiting, []
+        if alone and self.in_place and len(waiting) == 1 and not self.running and not self.inbox:
+            delay, context = waiting[0]
+            if not delay and context.task.timeout is None:
+                return context
+        for delay, context in waiting:
+            attempt = self._attempt_and_tell(context, delay)
+            self.running[context] = self.loop.create_task(attempt, context=context.scope)
+        return None
+
+    async def _play(self, context: TaskContext) -> Any:
+        """Run a lone attempt here: no task, no turn of the loop, in the attempt's own context all the same."""
+        caller = asyncio.current_task()
+        cancels = caller.cancelling() if caller is not None else 0
+        event: Any = await InScope(self._attempt(context, 0.0), context.scope)
+        if self.pump is not None:
+            self.put(event)
+            event, self.pump = await self.pump, None
+        if caller is not None and caller.cancelling() > cancels:  # it is the run that was cancelled, not the node
+            if event.error is not None:
+                event = event._replace(error=Abandoned(started=True, error=asyncio.CancelledError()))
+            self.put(event)
+            raise asyncio.CancelledError
+        return event
+
+    def _heard(self) -> list[Part]:
+        """What a lone attempt put on the stream."""
+        if not self.inbox and not self.outbox:
+            return []
+        parts = [*self.outbox, *(item for item in self.inbox if type(item) is Part)]
+        self.outbox.clear()
+        self.inbox = deque(item for item in self.inbox if type(item) is not Part)
+        return [shown for part in parts if (shown := self._show(part)) is not None]
+
+    async def _attempt_and_tell(self, context: TaskContext, delay: float) -> None:
+        self.put(await self._attempt(context, delay))
+
+    async def _attempt(self, context: TaskContext, delay: float) -> Ended:
         started, watch = False, None
         error: BaseException | None = None
         try:
@@ -249,10 +302,12 @@ class AsyncDriver:
         self.running.pop(context, None)
         if self.contexts.get(context.task) is context:
             del self.contexts[context.task]
-        self.put(Ended(context.task, context.attempt, context.writes, error))
+        return Ended(context.task, context.attempt, context.writes, error)
 
     def _abandon(self, command: Abandon) -> None:
-        context = self.contexts[command.task]
+        context = self.contexts.get(command.task)
+        if context is None:  # it has ended; its report is on the way
+            return
         context.fenced = True
         if (running := self.running.get(context)) is not None:
             running.cancel()
@@ -275,7 +330,36 @@ class AsyncDriver:
 
             future = Future()
         self.put(Called(Call(context.task, next(context.calls), name, spec, raw, future)))
+        if context not in self.running:
+            self._start_pump(context)
         return future
+
+    def _start_pump(self, context: TaskContext) -> None:
+        """A lone attempt called a task: somebody else has to go on with the run."""
+        if threading.get_ident() != self.thread:
+            self.loop.call_soon_threadsafe(self._start_pump, context)
+        elif self.pump is None:
+            self.pump = self.loop.create_task(self._pump(context))
+
+    async def _pump(self, context: TaskContext) -> Any:
+        """Play the core until the attempt that waits has ended; its end is for the loop that waits for it."""
+        while True:
+            item = await self._take()
+            if type(item) is Part:
+                self.outbox.append(item)
+                continue
+            if type(item) is Ended and item.task is context.task:
+                return item
+            command = self.core.send(item)
+            while type(command) is not Next:
+                if type(command) is Emit:
+                    env = self.env
+                    ns = tuple(env.ns.split("|")) if env.ns else ()
+                    self.outbox.append(Part(ns, command.mode, command.payload))
+                    command = self.core.send(None)
+                else:
+                    command = self.core.send(await self._do(command))
+            self._start(alone=False)
 
     def _resolve(self, command: Answer) -> None:
         future = command.call.future

@@ -289,7 +289,9 @@ class SyncDriver:
 
     def _abandon(self, command: Abandon) -> None:
         """A thread can't be stopped: only what has not started is taken back."""
-        context = self.contexts[command.task]
+        context = self.contexts.get(command.task)
+        if context is None:  # it has ended; its report is on the way
+            return
         context.fenced = self.deadline is None and self.step_timeout is not None  # nobody waits for it any more
         with self.lock:
             waiting = context in self.jobs

@@ -104,7 +104,9 @@ class Look:
         """What the generator returns, played on the event loop."""
         from surestep._drive.async_ import AsyncDriver
 
-        driver = AsyncDriver(self.env, self.port, frozenset(), subgraphs=False, limit=None, durability="sync")
+        driver = AsyncDriver(
+            self.env, self.port, frozenset(), subgraphs=False, live=False, limit=None, durability="sync"
+        )
         return [outcome async for outcome in driver.drive(steps)][-1]
 
 

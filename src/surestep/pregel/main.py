@@ -239,7 +239,7 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
         )
         return driver.drive(self._core(prepared))
 
-    def _async_parts(self, prepared: Prepared) -> AsyncIterator[Any]:
+    def _async_parts(self, prepared: Prepared, live: bool) -> AsyncIterator[Any]:
         from surestep._drive.async_ import AsyncDriver
 
         driver = AsyncDriver(
@@ -247,6 +247,7 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
             prepared.port,
             prepared.modes,
             subgraphs=prepared.subgraphs,
+            live=live or self.stream_eager,
             limit=prepared.limit,
             durability=prepared.durability,
             step_timeout=self.step_timeout,
@@ -368,8 +369,8 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
             version=version,
             **kwargs,
         )
-        prepared, shape, _ = self._stream_plan(input, config, options)
-        parts = self._async_parts(prepared)
+        prepared, shape, live = self._stream_plan(input, config, options)
+        parts = self._async_parts(prepared, live)
         try:
             async for part in parts:
                 if type(part) is Outcome:
@@ -454,7 +455,7 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
                 more,
             )
         prepared = prepare(self, Call(input, config, whole_output=True, **_durability_of({**options, **kwargs})))
-        parts = self._async_parts(prepared)
+        parts = self._async_parts(prepared, live=False)
         outcome: Any = [part async for part in parts][-1]
         self._conclude(prepared, outcome)
         return result(outcome, version, self._coerce_output)

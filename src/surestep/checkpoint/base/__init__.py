@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 from weakref import WeakKeyDictionary
 
 from surestep.checkpoint.base._serde import SerdeAttribute, View, _with_msgpack_allowlist
+from surestep.checkpoint.base._shared import DeltaWalk
 from surestep.checkpoint.base._types import (
     CLAIM_KEY,
     EXCLUDED_METADATA_KEYS,
@@ -157,7 +158,7 @@ class BaseCheckpointSaver(Generic[V]):
         The checkpoint's own pending writes aren't among them: they belong to the next one. This
         implementation walks the parents with `get_tuple`.
         """
-        walk = _DeltaWalk(channels)
+        walk = DeltaWalk(channels)
         found = self.get_tuple(config) if channels else None
         while found and (parent := found.parent_config) and walk.open:
             found = self.get_tuple(parent)
@@ -234,7 +235,7 @@ class BaseCheckpointSaver(Generic[V]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """`get_delta_channel_history`, awaited."""
-        walk = _DeltaWalk(channels)
+        walk = DeltaWalk(channels)
         found = await self.aget_tuple(config) if channels else None
         while found and (parent := found.parent_config) and walk.open:
             found = await self.aget_tuple(parent)
@@ -310,34 +311,6 @@ def _slots(cls: type) -> Sequence[str]:
     return [s for s in ((slots,) if isinstance(slots, str) else slots) if s not in _OWN_SLOTS]
 
 
-class _DeltaWalk:
-    """Collects the writes of delta channels on the way from a checkpoint to its first ancestor."""
-
-    def __init__(self, channels: Sequence[str]) -> None:
-        self.open = set(channels)
-        self._writes: dict[str, list[builtins.list[PendingWrite]]] = {channel: [] for channel in channels}
-        self._seeds: dict[str, Any] = {}
-
-    def visit(self, ancestor: CheckpointTuple | None) -> None:
-        """Take the writes that were made from this ancestor; a channel that has a value here is done."""
-        if ancestor is None:
-            return
-        for channel in self.open:
-            self._writes[channel].append([w for w in ancestor.pending_writes or () if w[1] == channel])
-        values = ancestor.checkpoint["channel_values"]
-        for channel in self.open & values.keys():
-            self._seeds[channel] = values[channel]
-        self.open -= values.keys()
-
-    def result(self) -> dict[str, DeltaChannelHistory]:
-        found: dict[str, DeltaChannelHistory] = {}
-        for channel, visits in self._writes.items():
-            found[channel] = {"writes": [write for visit in reversed(visits) for write in visit]}
-            if channel in self._seeds:
-                found[channel]["seed"] = self._seeds[channel]
-        return found
-
-
 # ---- what a saver offers beyond the contract ----
 
 
@@ -380,9 +353,7 @@ def _keeps(cls: type, promise: str) -> bool:
     if promise not in known:
         makers = [base for base in cls.__mro__ if promise in base.__dict__]
         below = cls.__mro__[: cls.__mro__.index(makers[0])] if makers else ()
-        known[promise] = bool(makers) and not any(
-            name in base.__dict__ for base in below for name in _WRITERS
-        )
+        known[promise] = bool(makers) and not any(name in base.__dict__ for base in below for name in _WRITERS)
     return known[promise]
 
 

@@ -68,9 +68,7 @@ class SerdeAttribute:
             view.base = base  # last: another thread takes it as the sign that the serializer is there
         return view.serde
 
-    def __set__(
-        self, saver: BaseCheckpointSaver[Any], value: SerializerProtocol | UntypedSerializerProtocol
-    ) -> None:
+    def __set__(self, saver: BaseCheckpointSaver[Any], value: SerializerProtocol | UntypedSerializerProtocol) -> None:
         saver.__dict__["serde"] = maybe_add_typed_methods(value)
 
 

@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from surestep.checkpoint.base._types import WRITES_IDX_MAP, CheckpointTuple, get_checkpoint_metadata
+from surestep.checkpoint.base._types import WRITES_IDX_MAP, CheckpointTuple
 
 if TYPE_CHECKING:
-    from surestep.checkpoint.base._types import ChannelVersions, Checkpoint, CheckpointMetadata, TaskWrites
+    from surestep.checkpoint.base._types import (
+        ChannelVersions,
+        Checkpoint,
+        DeltaChannelHistory,
+        PendingWrite,
+        TaskWrites,
+    )
     from surestep.checkpoint.serde.base import SerializerProtocol
     from surestep.errors import AlreadyAnswered
     from surestep.types import RunnableConfig
@@ -36,25 +42,17 @@ def write_rows(
     ]
 
 
-class CommitParts(NamedTuple):
-    """A checkpoint and the writes that led to it, serialized. `blobs` as (channel, version, value)."""
-
-    body: Typed
-    metadata: Typed
-    blobs: list[tuple[str, str | int | float, Typed]]
-    writes: list[WriteRow]
-
-
-def commit_parts(
+def changes(
     dumps: Callable[[Any], Typed],
-    config: RunnableConfig,
     checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     writes: Sequence[TaskWrites],
-) -> CommitParts:
-    """Everything that `commit` stores. A value that a task wrote and a channel took over is serialized
-    once."""
+) -> tuple[Typed, list[tuple[str, str | int | float, Typed]], list[WriteRow]]:
+    """What a commit stores: the checkpoint without its values, (channel, version, value)s, and rows of
+    writes.
+
+    A value that a task wrote and a channel took over is serialized once.
+    """
     rows: list[WriteRow] = []
     known: dict[int, Typed] = {}
     special = WRITES_IDX_MAP.get
@@ -71,7 +69,7 @@ def commit_parts(
             blobs.append((channel, version, known.get(id(value)) or dumps(value)))
         else:
             blobs.append((channel, version, EMPTY))
-    return CommitParts(dumps(body), dumps(get_checkpoint_metadata(config, metadata)), blobs, rows)
+    return dumps(body), blobs, rows
 
 
 class Stored(NamedTuple):
@@ -90,9 +88,7 @@ class Stored(NamedTuple):
         checkpoint."""
         loads = serde.loads_typed
         body = self.body
-        body["channel_values"] = {
-            channel: loads(value) for channel, value in self.values if value[0] != "empty"
-        }
+        body["channel_values"] = {channel: loads(value) for channel, value in self.values if value[0] != "empty"}
         return CheckpointTuple(
             config or address(self.thread_id, self.ns, body["id"]),
             cast("Any", body),
@@ -145,3 +141,31 @@ def check_prune(thread_ids: Sequence[str], strategy: str) -> None:
         raise TypeError(f"prune takes a list of thread ids; for one thread: prune([{thread_ids!r}]).")
     if strategy not in ("keep_latest", "delete"):
         raise ValueError(f"Unknown strategy {strategy!r}: use 'keep_latest' or 'delete'.")
+
+
+class DeltaWalk:
+    """Collects the writes of delta channels on the way from a checkpoint to its first ancestor."""
+
+    def __init__(self, channels: Sequence[str]) -> None:
+        self.open = set(channels)
+        self._writes: dict[str, list[list[PendingWrite]]] = {channel: [] for channel in channels}
+        self._seeds: dict[str, Any] = {}
+
+    def visit(self, ancestor: CheckpointTuple | None) -> None:
+        """Take the writes that were made from this ancestor; a channel that has a value here is done."""
+        if ancestor is None:
+            return
+        for channel in self.open:
+            self._writes[channel].append([w for w in ancestor.pending_writes or () if w[1] == channel])
+        values = ancestor.checkpoint["channel_values"]
+        for channel in self.open & values.keys():
+            self._seeds[channel] = values[channel]
+        self.open -= values.keys()
+
+    def result(self) -> dict[str, DeltaChannelHistory]:
+        found: dict[str, DeltaChannelHistory] = {}
+        for channel, visits in self._writes.items():
+            found[channel] = {"writes": [write for visit in reversed(visits) for write in visit]}
+            if channel in self._seeds:
+                found[channel]["seed"] = self._seeds[channel]
+        return found

@@ -148,9 +148,7 @@ def create_checkpoint(
     if channels is not None:
         from surestep.channels.base import MISSING
 
-        stored = {
-            name: channels[name].checkpoint() for name in checkpoint["channel_versions"] if name in channels
-        }
+        stored = {name: channels[name].checkpoint() for name in checkpoint["channel_versions"] if name in channels}
         values = {name: value for name, value in stored.items() if value is not MISSING}
     return Checkpoint(
         v=LATEST_VERSION,
@@ -196,9 +194,7 @@ def get_checkpoint_metadata(config: Mapping[str, Any], metadata: CheckpointMetad
     return cast(CheckpointMetadata, merged)
 
 
-def get_serializable_checkpoint_metadata(
-    config: Mapping[str, Any], metadata: CheckpointMetadata
-) -> CheckpointMetadata:
+def get_serializable_checkpoint_metadata(config: Mapping[str, Any], metadata: CheckpointMetadata) -> CheckpointMetadata:
     """The metadata to save, without the key "writes", where very old versions put whole node outputs."""
     merged = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata))
     merged.pop("writes", None)

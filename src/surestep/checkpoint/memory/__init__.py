@@ -28,6 +28,7 @@ from surestep.checkpoint.base import (
     DeltaChannelHistory,
     SerializerProtocol,
     TaskWrites,
+    get_checkpoint_metadata,
 )
 from surestep.checkpoint.base._shared import (
     EMPTY,
@@ -37,8 +38,8 @@ from surestep.checkpoint.base._shared import (
     address,
     address_of,
     already_claimed,
+    changes,
     check_prune,
-    commit_parts,
     next_version,
     write_rows,
 )
@@ -142,8 +143,9 @@ class InMemorySaver(
         thread_id, ns, parent = address_of(config, exact=bool(writes))
         configurable = config["configurable"]
         # Everything that can fail comes before the lock, so that nothing is stored when it does.
-        parts = commit_parts(self.serde.dumps_typed, config, checkpoint, metadata, new_versions, writes)
-        id, row = checkpoint["id"], (parts.body, parts.metadata, parent)
+        dumps = self.serde.dumps_typed
+        body, values, rows = changes(dumps, checkpoint, new_versions, writes)
+        id, row = checkpoint["id"], (body, dumps(get_checkpoint_metadata(config, metadata)), parent)
         with self._lock:
             checkpoints = self._checkpoints(thread_id, ns)
             head = self._head(thread_id, ns, checkpoints)
@@ -151,10 +153,10 @@ class InMemorySaver(
                 from surestep.errors import ThreadConflict
 
                 raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
-            if parts.writes:
-                self._store((thread_id, ns, parent or ""), parts.writes)
+            if rows:
+                self._store((thread_id, ns, parent or ""), rows)
             blobs = self.blobs
-            for channel, version, value in parts.blobs:
+            for channel, version, value in values:
                 blobs[thread_id, ns, channel, version] = value
             checkpoints[id] = row
             self._heads[thread_id, ns] = (len(checkpoints), id if head is None or id > head else head)
@@ -265,9 +267,7 @@ class InMemorySaver(
             yield found.load(self.serde, None)
             limit = None if limit is None else limit - 1
 
-    def _ids(
-        self, config: RunnableConfig | None, before: RunnableConfig | None
-    ) -> builtins.list[tuple[str, str, str]]:
+    def _ids(self, config: RunnableConfig | None, before: RunnableConfig | None) -> builtins.list[tuple[str, str, str]]:
         wanted = config["configurable"] if config else {}
         end = before["configurable"].get("checkpoint_id") if before else None
         with self._lock:
@@ -278,8 +278,7 @@ class InMemorySaver(
                 for ns, checkpoints in self.storage.get(thread_id, {}).items()
                 if "checkpoint_ns" not in wanted or wanted["checkpoint_ns"] == ns
                 for id in checkpoints
-                if (not wanted.get("checkpoint_id") or wanted["checkpoint_id"] == id)
-                and (not end or id < end)
+                if (not wanted.get("checkpoint_id") or wanted["checkpoint_id"] == id) and (not end or id < end)
             ]
         return sorted(found, key=lambda key: (key[2], key[0], key[1]), reverse=True)
 
@@ -346,9 +345,7 @@ class InMemorySaver(
             del checkpoints[id]
             self.writes.pop((thread_id, ns, id), None)
         used = {
-            item
-            for row in checkpoints.values()
-            for item in self.serde.loads_typed(row[0])["channel_versions"].items()
+            item for row in checkpoints.values() for item in self.serde.loads_typed(row[0])["channel_versions"].items()
         }
         for key in [key for key in self.blobs if key[:2] == (thread_id, ns) and key[2:] not in used]:
             del self.blobs[key]

@@ -75,9 +75,7 @@ def _from_model(cls: Any, fields: Any) -> Any:
             raise refused from None
         import logging
 
-        logging.getLogger(__name__).warning(
-            "A stored %s.%s isn't valid: %s", cls.__module__, cls.__qualname__, refused
-        )
+        logging.getLogger(__name__).warning("A stored %s.%s isn't valid: %s", cls.__module__, cls.__qualname__, refused)
         return cls.model_construct(**fields)
 
 

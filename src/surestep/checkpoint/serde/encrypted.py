@@ -29,9 +29,7 @@ class EncryptedSerializer(SerializerProtocol):
         # The point of refusing secrets is that they'd be readable on disk; here they aren't.
         self._writer = serde.with_secrets_allowed() if isinstance(serde, JsonPlusSerializer) else serde
 
-    def with_msgpack_allowlist(
-        self, extra_allowlist: Iterable[tuple[str, ...] | type]
-    ) -> EncryptedSerializer:
+    def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> EncryptedSerializer:
         """A copy whose inner serializer revives these types too; itself when that changes nothing or isn't
         possible."""
         extend = getattr(self.serde, "with_msgpack_allowlist", None)
@@ -54,9 +52,7 @@ class EncryptedSerializer(SerializerProtocol):
         return self.serde.loads_typed((inner, self.cipher.decrypt(name, payload)))
 
     @classmethod
-    def from_pycryptodome_aes(
-        cls, serde: SerializerProtocol | None = None, **kwargs: Any
-    ) -> EncryptedSerializer:
+    def from_pycryptodome_aes(cls, serde: SerializerProtocol | None = None, **kwargs: Any) -> EncryptedSerializer:
         """A serializer that encrypts with AES; readable by LangGraph with the same key.
 
         `key`: 16, 24 or 32 bytes; without it, the environment variable LANGGRAPH_AES_KEY (as UTF-8).
@@ -98,9 +94,7 @@ class _Aes(CipherProtocol):
 
     def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
         if ciphername != "aes":
-            raise CorruptValueError(
-                f"This value was encrypted with {ciphername!r}; the serializer only has 'aes'."
-            )
+            raise CorruptValueError(f"This value was encrypted with {ciphername!r}; the serializer only has 'aes'.")
         if len(ciphertext) < _NONCE + _MAC:
             raise CorruptValueError("An encrypted value is cut off: it is shorter than its nonce and MAC.")
         nonce, mac = ciphertext[:_NONCE], ciphertext[_NONCE : _NONCE + _MAC]
@@ -108,7 +102,6 @@ class _Aes(CipherProtocol):
             plaintext: bytes = self._new(nonce=nonce).decrypt_and_verify(ciphertext[_NONCE + _MAC :], mac)
         except ValueError as error:
             raise CorruptValueError(
-                "An encrypted value can't be opened: it was written with another key, or its bytes are "
-                "damaged."
+                "An encrypted value can't be opened: it was written with another key, or its bytes are damaged."
             ) from error
         return plaintext

@@ -52,6 +52,4 @@ def emit_serde_event(event: SerdeEvent) -> None:
         except Exception:
             import logging
 
-            logging.getLogger(__name__).warning(
-                "A serde event listener raised; the event was %r", event, exc_info=True
-            )
+            logging.getLogger(__name__).warning("A serde event listener raised; the event was %r", event, exc_info=True)

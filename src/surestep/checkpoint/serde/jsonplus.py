@@ -123,9 +123,7 @@ class JsonPlusSerializer(SerializerProtocol):
         self._unpack_ext_hook: Callable[[int, bytes], Any] = self._custom_hook or self._decode
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            k: v for k, v in self.__dict__.items() if k not in ("_failure", "_default", "_unpack_ext_hook")
-        }
+        return {k: v for k, v in self.__dict__.items() if k not in ("_failure", "_default", "_unpack_ext_hook")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -230,9 +228,7 @@ class JsonPlusSerializer(SerializerProtocol):
         module, name = cls.__module__, cls.__qualname__
         if isinstance(cause, UnsavableTypeError):
             return UnsavableTypeError(f"{cause} (at {path})", module=cause.module, name=cause.name)
-        why = (
-            "" if type(cause) is TypeError and cause.args == (cls,) else f": {type(cause).__name__}: {cause}"
-        )
+        why = "" if type(cause) is TypeError and cause.args == (cls,) else f": {type(cause).__name__}: {cause}"
         return UnsavableTypeError(
             f"A value of type {module}.{name} (at {path}) can't be saved{why}. Put plain data into the "
             "state instead: basic types, dataclasses, pydantic models, enums, messages.",
@@ -300,9 +296,7 @@ class JsonPlusSerializer(SerializerProtocol):
         """The object behind an extension."""
         try:
             if code not in _KNOWN_CODES:
-                raise CorruptValueError(
-                    f"Unknown extension code {code}: written by a newer version, or damaged bytes."
-                )
+                raise CorruptValueError(f"Unknown extension code {code}: written by a newer version, or damaged bytes.")
             payload = ormsgpack.unpackb(data, ext_hook=self._decode, option=_READ)
             if code == EXT_DELTA_SNAPSHOT:
                 return _DeltaSnapshot(payload)
@@ -327,9 +321,7 @@ class JsonPlusSerializer(SerializerProtocol):
         if method is None:
             return target
         if method != "fromisoformat" or not issubclass(target, _safe_target("datetime", "datetime")):
-            emit_serde_event(
-                {"kind": "msgpack_method_blocked", "module": module, "name": name, "method": method}
-            )
+            emit_serde_event({"kind": "msgpack_method_blocked", "module": module, "name": name, "method": method})
             raise TypeNotAllowedError(
                 f"A stored value asks to call {module}.{name}.{method}. Stored values may only make "
                 "objects, so this is refused whatever is allowed: somebody else wrote this database.",
@@ -342,9 +334,7 @@ class JsonPlusSerializer(SerializerProtocol):
         allowed = self._allowed_msgpack_modules
         if allowed is True:
             emit_serde_event({"kind": "msgpack_unregistered_allowed", "module": module, "name": name})
-            if (module, name) not in _warned_unregistered_types and len(
-                _warned_unregistered_types
-            ) < _MAX_WARNED:
+            if (module, name) not in _warned_unregistered_types and len(_warned_unregistered_types) < _MAX_WARNED:
                 _warned_unregistered_types.add((module, name))
                 import logging
 
@@ -409,9 +399,7 @@ def _without_surrogates(obj: Any) -> Any:
         except UnicodeEncodeError:
             return ormsgpack.Ext(
                 EXT_CONSTRUCTOR_POS_ARGS,
-                ormsgpack.packb(
-                    ["builtins", "str", [obj.encode("utf-8", "surrogatepass"), "utf-8", "surrogatepass"]]
-                ),
+                ormsgpack.packb(["builtins", "str", [obj.encode("utf-8", "surrogatepass"), "utf-8", "surrogatepass"]]),
             )
         return obj
     if type(obj) is dict:

@@ -236,13 +236,9 @@ _BY_BASE: Final[dict[TypeName, Callable[[type], Encoder]]] = {
     ("datetime", "timezone"): _timezone,
     ("zoneinfo", "ZoneInfo"): lambda cls: _single(cls, lambda obj: obj.key),
     ("numpy", "ndarray"): _array,
-    (__name__, "_TypeOf"): lambda _: (
-        lambda obj: (EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "type", obj.cls()])
-    ),
+    (__name__, "_TypeOf"): lambda _: lambda obj: (EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "type", obj.cls()]),
     # What LangGraph loses:
-    ("builtins", "tuple"): lambda _: (
-        lambda obj: (EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "tuple", list(obj)])
-    ),
+    ("builtins", "tuple"): lambda _: lambda obj: (EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "tuple", list(obj)]),
     ("builtins", "complex"): lambda _: _positional(complex, lambda obj: (obj.real, obj.imag)),
     ("builtins", "range"): lambda _: _positional(range, lambda obj: (obj.start, obj.stop, obj.step)),
     ("collections", "OrderedDict"): lambda cls: _single(cls, dict),
@@ -266,9 +262,7 @@ def _int(obj: Any) -> Encoded:
 
 def _decimal_digits(value: int) -> str:
     if value.bit_length() > 14_000 and sys.get_int_max_str_digits():
-        raise UnsavableTypeError(
-            "An int of more than 4,200 digits can't be saved.", module="builtins", name="int"
-        )
+        raise UnsavableTypeError("An int of more than 4,200 digits can't be saved.", module="builtins", name="int")
     return str(value)
 
 

@@ -1,0 +1,46 @@
+"""What differs between databases, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+
+
+class Dialect(NamedTuple):
+    """A database's way to say things. SQL is written with `?` for a parameter; the runner turns that into
+    its own.
+
+    `pairs`: a row source `(value ->> 0 AS first, ...)` over a JSON array of pairs, its one parameter.
+    `metadata_is`: a condition that a metadata key has a value; parameters: path, value.
+    """
+
+    name: str
+    begin_read: str
+    begin_write: str
+    schema: Callable[[], list[str]]
+    has_schema: str
+    pairs: str
+    metadata_is: str
+    metadata_path: Callable[[str], str]
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a schema file, without its comments."""
+    code = "\n".join(line.partition("--")[0] for line in script.splitlines())
+    return [statement.strip() for statement in code.split(";") if statement.strip()]
+
+
+SQLITE = Dialect(
+    name="sqlite",
+    begin_read="BEGIN",
+    # IMMEDIATE takes the write lock now: a transaction that has read can't be told later to start again.
+    begin_write="BEGIN IMMEDIATE",
+    schema=lambda: statements((HERE / "sqlite" / "schema.sql").read_text()),
+    has_schema="SELECT 1 FROM sqlite_master WHERE name = 'surestep_schema'",
+    pairs="SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?)",
+    metadata_is="CASE metadata_type WHEN 'json' THEN json_extract(metadata, ?) IS ? ELSE 1 END",
+    metadata_path=lambda key: f'$."{key}"',
+)

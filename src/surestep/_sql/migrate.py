@@ -1,0 +1,25 @@
+"""Bringing a database to the schema of this version."""
+
+from __future__ import annotations
+
+from surestep._sql.dialect import Dialect
+from surestep._sql.statement import Statement, Steps
+
+VERSION = 1
+
+
+def migrate(dialect: Dialect) -> Steps[None]:
+    """Create what is missing. Runs in a write transaction, so of two processes that start at once one does
+    it all.
+
+    Raises RuntimeError for a database that a later version of surestep wrote.
+    """
+    if not (yield Statement(dialect.has_schema)):
+        for statement in dialect.schema():
+            yield Statement(statement)
+    ((version,),) = yield Statement("SELECT version FROM surestep_schema")
+    if version > VERSION:
+        raise RuntimeError(
+            f"The database has surestep's schema of version {version}; this release knows version "
+            f"{VERSION}. Use the release that wrote it, or a later one."
+        )

@@ -1,0 +1,450 @@
+"""What a saver does, as generators of statements. Written once for every database, and for sync and async
+callers.
+
+Where things lie (see sqlite/schema.sql):
+
+1. A checkpoint and the small values of its channels are one row; a big value is a row of its own, found by
+   the version that the checkpoint has for the channel.
+2. Writes that are committed together with the checkpoint they led to ride in that checkpoint's row, so that
+   a step of a run is one row. They belong to the parent. Only the latest checkpoint of a namespace can be
+   such a parent, and only while it has no writes of its own; the row that its writes ride in follows it
+   immediately in the order of the keys.
+3. What would break rule 2 (a checkpoint put between others, deleted, copied) first moves the writes that
+   ride to rows of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from surestep._sql.dialect import Dialect
+from surestep._sql.rows import (
+    Version,
+    divide,
+    dump_metadata,
+    load_metadata,
+    merge_writes,
+    pack_small,
+    pack_writes,
+    unpack_small,
+    unpack_writes,
+)
+from surestep._sql.statement import Statement, Steps
+from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, CheckpointTuple, DeltaChannelHistory, TaskWrites
+from surestep.checkpoint.base._shared import (
+    DeltaWalk,
+    Stored,
+    Typed,
+    WriteRow,
+    address,
+    address_of,
+    already_claimed,
+    changes,
+    write_rows,
+)
+from surestep.checkpoint.base._types import get_checkpoint_metadata, matches
+
+if TYPE_CHECKING:
+    from surestep.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+    from surestep.checkpoint.serde.base import SerializerProtocol
+    from surestep.types import RunnableConfig
+
+_AT = "thread_id = ? AND checkpoint_ns = ?"
+_ROW = "checkpoint_id, parent_id, type, checkpoint, metadata_type, metadata, small"
+
+_HEAD = f"""
+SELECT checkpoint_id, small, EXISTS (
+    SELECT 1 FROM surestep_writes w
+    WHERE w.thread_id = c.thread_id AND w.checkpoint_ns = c.checkpoint_ns AND w.checkpoint_id = c.checkpoint_id)
+FROM surestep_checkpoints c WHERE {_AT} ORDER BY checkpoint_id DESC LIMIT 1"""
+
+_PUT = """
+INSERT INTO surestep_checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET parent_id = excluded.parent_id, type = excluded.type, checkpoint = excluded.checkpoint,
+    metadata_type = excluded.metadata_type, metadata = excluded.metadata, small = excluded.small"""
+
+_INSERT_WRITE = """
+INSERT INTO surestep_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE SET
+    channel = excluded.channel, type = excluded.type, value = excluded.value, task_path = excluded.task_path
+WHERE excluded.idx """
+_PUT_WRITE = _INSERT_WRITE + "< 0"
+# A write that rode was there first: an ordinary one stays, any other has been replaced by the row that is
+# there.
+_UNRIDE_WRITE = _INSERT_WRITE + ">= 0"
+
+_PUT_VALUE = """
+INSERT INTO surestep_values VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (thread_id, checkpoint_ns, version, channel) DO UPDATE SET type = excluded.type, value = excluded.value"""
+
+_TABLES = ("surestep_checkpoints", "surestep_writes", "surestep_values")
+
+
+# ---- writing ----
+
+
+def commit(
+    serde: SerializerProtocol,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    writes: Sequence[TaskWrites],
+) -> Steps[RunnableConfig]:
+    """Store a checkpoint and the writes that led to it; gives the config that addresses it."""
+    thread_id, ns, parent = address_of(config, exact=bool(writes))
+    id = checkpoint["id"]
+    body, blobs, rows = changes(serde.dumps_typed, checkpoint, new_versions, writes)
+    meta = dump_metadata(serde, get_checkpoint_metadata(config, metadata))
+
+    found = yield Statement(_HEAD, (thread_id, ns))
+    head, head_small, head_has_writes = found[0] if found else (None, None, 0)
+    _check_head(config, thread_id, ns, head)
+    appended = head is None or id > head
+    if not appended:
+        yield from _make_room(thread_id, ns, id, parent)
+    if parent is not None and parent != head:
+        found = yield Statement(
+            f"SELECT small FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id = ?", (thread_id, ns, parent)
+        )
+        parent_small = found[0][0] if found else None
+    else:
+        parent_small = head_small if parent is not None else None
+
+    small, large = divide(blobs, _carried(serde, checkpoint, new_versions, parent_small))
+    led = None
+    if rows and appended and parent == head and not head_has_writes:
+        led, rows = pack_writes(rows), []
+    yield Statement(_PUT, (thread_id, ns, id, parent, *body, *meta, pack_small(small), led))
+    if rows:
+        yield _write_statement(_PUT_WRITE, thread_id, ns, str(parent), rows)
+    if large:
+        params = [(thread_id, ns, version, channel, *value) for channel, version, value in large]
+        yield Statement(_PUT_VALUE, params, many=True)
+    return address(thread_id, ns, id)
+
+
+def _check_head(config: Mapping[str, Any], thread_id: str, ns: str, head: str | None) -> None:
+    configurable = config["configurable"]
+    if HEAD_KEY in configurable and configurable[HEAD_KEY] != head:
+        from surestep.errors import ThreadConflict
+
+        raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
+
+
+def _carried(
+    serde: SerializerProtocol,
+    checkpoint: Checkpoint,
+    new_versions: ChannelVersions,
+    parent_small: bytes | None,
+) -> list[tuple[str, Version, Typed]]:
+    """The small values that the checkpoint has from its parent.
+
+    With a parent that isn't there, whatever values the checkpoint itself carries take their place.
+    """
+    versions = checkpoint["channel_versions"]
+    if parent_small is not None:
+        small = unpack_small(parent_small)
+    else:
+        values, dumps = checkpoint["channel_values"], serde.dumps_typed
+        small = {channel: dumps(values[channel]) for channel in values if channel not in new_versions}
+    return [
+        (channel, versions[channel], value)
+        for channel, value in small.items()
+        if channel in versions and channel not in new_versions
+    ]
+
+
+def _make_room(thread_id: str, ns: str, id: str, parent: str | None) -> Steps[None]:
+    """Keep rule 2 when a checkpoint is put that is not the latest, or takes the place of one that is there."""
+    found = yield Statement(
+        f"SELECT checkpoint_id, parent_id, led_here FROM surestep_checkpoints WHERE {_AT} AND "
+        "checkpoint_id >= ? ORDER BY checkpoint_id LIMIT 2",
+        (thread_id, ns, id),
+    )
+    for other, its_parent, led in found:
+        if led is not None and (its_parent < id if other > id else its_parent != parent):
+            yield from _unride(thread_id, ns, [(other, its_parent, led)])
+
+
+def _unride(thread_id: str, ns: str, riders: Sequence[Sequence[Any]]) -> Steps[None]:
+    """Move writes that ride in the rows (id, parent's id, writes) to rows of their own."""
+    for id, parent, led in riders:
+        yield _write_statement(_UNRIDE_WRITE, thread_id, ns, parent, unpack_writes(led))
+        yield from _forget_led(thread_id, ns, [id])
+
+
+def _forget_led(thread_id: str, ns: str, ids: Sequence[str]) -> Steps[None]:
+    yield Statement(
+        f"UPDATE surestep_checkpoints SET led_here = NULL WHERE {_AT} AND checkpoint_id = ?",
+        [(thread_id, ns, id) for id in ids],
+        many=True,
+    )
+
+
+def _write_statement(sql: str, thread_id: str, ns: str, id: str, rows: Sequence[WriteRow]) -> Statement:
+    params = [(thread_id, ns, id, task_id, idx, channel, *value, path) for task_id, idx, channel, value, path in rows]
+    return Statement(sql, params, many=True)
+
+
+def put_writes(
+    serde: SerializerProtocol,
+    config: RunnableConfig,
+    writes: Sequence[tuple[str, Any]],
+    task_id: str,
+    task_path: str,
+) -> Steps[None]:
+    """Store writes of a task."""
+    thread_id, ns, id = address_of(config, exact=True)
+    rows = write_rows(serde.dumps_typed, task_id, task_path, writes)
+    if config["configurable"].get(CLAIM_KEY):
+        stored = yield from _writes_of(thread_id, ns, str(id))
+        if {row[:2] for row in stored} & {row[:2] for row in rows}:
+            raise already_claimed(thread_id, task_id)
+    yield _write_statement(_PUT_WRITE, thread_id, ns, str(id), rows)
+
+
+# ---- reading ----
+
+
+def get_tuple(serde: SerializerProtocol, dialect: Dialect, config: RunnableConfig) -> Steps[CheckpointTuple | None]:
+    """The addressed checkpoint, or the latest of the thread and namespace."""
+    thread_id, ns, id = address_of(config)
+    if id:
+        sql, params = f"{_AT} AND checkpoint_id = ?", [thread_id, ns, id]
+    else:
+        sql, params = f"{_AT} ORDER BY checkpoint_id DESC LIMIT 1", [thread_id, ns]
+    found = yield Statement(f"SELECT {_ROW} FROM surestep_checkpoints WHERE {sql}", params)
+    if not found:
+        return None
+    return (yield from _load(serde, dialect, thread_id, ns, found[0], config if id else None))
+
+
+def _load(
+    serde: SerializerProtocol,
+    dialect: Dialect,
+    thread_id: str,
+    ns: str,
+    row: Sequence[Any],
+    config: RunnableConfig | None,
+) -> Steps[CheckpointTuple]:
+    id, parent, tag, data, metadata_type, metadata, packed = row
+    body = serde.loads_typed((tag, data))
+    values = unpack_small(packed)
+    missing = [(version, channel) for channel, version in body["channel_versions"].items() if channel not in values]
+    if missing:
+        found = yield Statement(
+            f"SELECT channel, type, value FROM ({dialect.pairs}) CROSS JOIN surestep_values "
+            f"WHERE {_AT} AND version = first AND channel = second",
+            (json.dumps(missing), thread_id, ns),
+        )
+        values.update({channel: (tag, value) for channel, tag, value in found})
+    writes = yield from _writes_of(thread_id, ns, id)
+    return Stored(
+        thread_id,
+        ns,
+        parent,
+        body,
+        load_metadata(serde, metadata_type, metadata),
+        values.items(),
+        [(task_id, channel, value) for task_id, _, channel, value, _ in writes],
+    ).load(serde, config)
+
+
+def _writes_of(thread_id: str, ns: str, id: str) -> Steps[list[WriteRow]]:
+    """All writes of a checkpoint, in replay order."""
+    found = yield Statement(
+        f"SELECT task_id, idx, channel, type, value, task_path FROM surestep_writes WHERE {_AT} AND checkpoint_id = ?",
+        (thread_id, ns, id),
+    )
+    stored = [(task_id, idx, channel, (tag, value), path) for task_id, idx, channel, tag, value, path in found]
+    following = yield Statement(
+        f"SELECT parent_id, led_here FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id > ? "
+        f"ORDER BY checkpoint_id LIMIT 1",
+        (thread_id, ns, id),
+    )
+    led = following[0][1] if following and following[0][0] == id else None
+    return merge_writes(stored, unpack_writes(led) if led is not None else ())
+
+
+class Page:
+    """A listing on its way through the checkpoints, newest first: the rows come in pages, each read on its
+    own."""
+
+    def __init__(
+        self,
+        serde: SerializerProtocol,
+        dialect: Dialect,
+        config: Mapping[str, Any] | None,
+        filter: Mapping[str, Any],
+        before: Mapping[str, Any] | None,
+        limit: int | None,
+    ) -> None:
+        self._serde, self._dialect, self._filter = serde, dialect, filter
+        self._conditions: list[str] = []
+        self._params: list[Any] = []
+        self._left = limit
+        self._size = 16
+        self.done = limit == 0
+        wanted = config["configurable"] if config else {}
+        for key in ("thread_id", "checkpoint_ns", "checkpoint_id"):
+            if key in wanted and not (key == "checkpoint_id" and not wanted[key]):
+                self._add(f"{key} = ?", wanted[key])
+        if before and before["configurable"].get("checkpoint_id"):
+            self._add("checkpoint_id < ?", before["configurable"]["checkpoint_id"])
+        for key, value in filter.items():
+            # As far as the database can tell; `matches` has the last word.
+            if "." not in key and (value is None or isinstance(value, str | int)):
+                self._add(dialect.metadata_is, dialect.metadata_path(key), value)
+
+    def _add(self, condition: str, *params: Any) -> None:
+        self._conditions.append(condition)
+        self._params += params
+
+    def read(self) -> Steps[list[CheckpointTuple]]:
+        """The next page; `done` says whether it was the last."""
+        where = " AND ".join(self._conditions) or "1 = 1"
+        size = self._size if self._left is None or self._filter else min(self._size, self._left)
+        found = yield Statement(
+            f"SELECT thread_id, checkpoint_ns, {_ROW} FROM surestep_checkpoints WHERE {where} "
+            f"ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?",
+            [*self._params, size],
+        )
+        loaded = []
+        for thread_id, ns, *row in found:
+            if not self._filter or matches(load_metadata(self._serde, row[4], row[5]), self._filter):
+                loaded.append((yield from _load(self._serde, self._dialect, thread_id, ns, row, None)))
+                if self._left is not None:
+                    self._left -= 1
+            if self._left == 0:
+                break
+        self.done = self._left == 0 or len(found) < size
+        if not self.done:
+            last = found[-1]
+            if self._size == 16:
+                self._add("(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)")
+            else:
+                del self._params[-3:]
+            self._params += (last[2], last[0], last[1])
+            self._size = min(self._size * 4, 1024)
+        return loaded
+
+
+def delta_history(
+    serde: SerializerProtocol, dialect: Dialect, config: RunnableConfig, channels: Sequence[str]
+) -> Steps[Mapping[str, DeltaChannelHistory]]:
+    """The writes that make up the channels' values, from the nearest ancestors that have one."""
+    walk = DeltaWalk(channels)
+    found = (yield from get_tuple(serde, dialect, config)) if channels else None
+    while found and found.parent_config and walk.open:
+        found = yield from get_tuple(serde, dialect, found.parent_config)
+        walk.visit(found)
+    return walk.result()
+
+
+# ---- forgetting ----
+
+
+def delete_thread(thread_id: str) -> Steps[None]:
+    """Delete everything of a thread."""
+    for table in _TABLES:
+        yield Statement(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
+
+
+def delete_for_runs(serde: SerializerProtocol, dialect: Dialect, run_ids: Sequence[str]) -> Steps[None]:
+    """Delete the checkpoints of these runs, their writes, and the values that only they had."""
+    doomed: dict[tuple[str, str], list[str]] = {}
+    for run_id in run_ids:
+        found = yield Statement(
+            "SELECT thread_id, checkpoint_ns, checkpoint_id, metadata_type, metadata FROM "
+            f"surestep_checkpoints WHERE {dialect.metadata_is}",
+            (dialect.metadata_path("run_id"), run_id),
+        )
+        for thread_id, ns, id, *metadata in found:
+            if load_metadata(serde, *metadata).get("run_id") == run_id:
+                doomed.setdefault((thread_id, ns), []).append(id)
+    for (thread_id, ns), ids in doomed.items():
+        yield from _drop(serde, thread_id, ns, set(ids))
+
+
+def prune(serde: SerializerProtocol, thread_ids: Sequence[str], strategy: str) -> Steps[None]:
+    """Keep the latest checkpoint of each namespace of the threads, or nothing."""
+    for thread_id in thread_ids:
+        if strategy == "delete":
+            yield from delete_thread(thread_id)
+            continue
+        found = yield Statement(
+            "SELECT checkpoint_ns, max(checkpoint_id) FROM surestep_checkpoints WHERE thread_id = ? "
+            "GROUP BY checkpoint_ns",
+            (thread_id,),
+        )
+        for ns, head in found:
+            ids = yield Statement(
+                f"SELECT checkpoint_id FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id < ?",
+                (thread_id, ns, head),
+            )
+            yield from _drop(serde, thread_id, ns, {id for (id,) in ids})
+
+
+def _drop(serde: SerializerProtocol, thread_id: str, ns: str, doomed: set[str]) -> Steps[None]:
+    """Delete checkpoints of a namespace, their writes, and the values that nothing refers to any more."""
+    if not doomed:
+        return
+    riders = yield Statement(
+        f"SELECT checkpoint_id, parent_id, led_here FROM surestep_checkpoints WHERE {_AT} AND led_here IS NOT NULL",
+        (thread_id, ns),
+    )
+    yield from _unride(thread_id, ns, [row for row in riders if row[0] in doomed and row[1] not in doomed])
+    yield from _forget_led(thread_id, ns, [row[0] for row in riders if row[0] not in doomed and row[1] in doomed])
+    for table in ("surestep_checkpoints", "surestep_writes"):
+        yield Statement(
+            f"DELETE FROM {table} WHERE {_AT} AND checkpoint_id = ?",
+            [(thread_id, ns, id) for id in doomed],
+            many=True,
+        )
+    bodies = yield Statement(f"SELECT type, checkpoint FROM surestep_checkpoints WHERE {_AT}", (thread_id, ns))
+    used = {
+        (version, channel)
+        for body in bodies
+        for channel, version in serde.loads_typed((body[0], body[1]))["channel_versions"].items()
+    }
+    stored = yield Statement(f"SELECT version, channel FROM surestep_values WHERE {_AT}", (thread_id, ns))
+    yield Statement(
+        f"DELETE FROM surestep_values WHERE {_AT} AND version = ? AND channel = ?",
+        [(thread_id, ns, *key) for key in stored if tuple(key) not in used],
+        many=True,
+    )
+
+
+def copy_thread(source: str, target: str) -> Steps[None]:
+    """Copy everything of a thread to another one; what is there under the same keys is replaced."""
+    if source == target:
+        return
+    for thread_id in (source, target):
+        riders = yield Statement(
+            "SELECT checkpoint_ns, checkpoint_id, parent_id, led_here FROM surestep_checkpoints "
+            "WHERE thread_id = ? AND led_here IS NOT NULL",
+            (thread_id,),
+        )
+        for ns, *rider in riders:
+            yield from _unride(thread_id, ns, [rider])
+    for table, key, columns in _COPIED:
+        updates = ", ".join(f"{column} = excluded.{column}" for column in columns.split(", "))
+        yield Statement(
+            f"INSERT INTO {table} (thread_id, {key}, {columns}) SELECT ?, {key}, {columns} FROM {table} "
+            f"WHERE thread_id = ? ON CONFLICT (thread_id, {key}) DO UPDATE SET {updates}",
+            (target, source),
+        )
+
+
+_COPIED = (
+    (
+        "surestep_checkpoints",
+        "checkpoint_ns, checkpoint_id",
+        "parent_id, type, checkpoint, metadata_type, metadata, small",
+    ),
+    ("surestep_writes", "checkpoint_ns, checkpoint_id, task_id, idx", "channel, type, value, task_path"),
+    ("surestep_values", "checkpoint_ns, version, channel", "type, value"),
+)

@@ -1,0 +1,304 @@
+"""Who runs statements: a generator of them (see `statement`) is driven by a runner, inside one transaction.
+
+One runner for connections of the sqlite3 module, one for those of aiosqlite. Savers call `read` and
+`write`, or `aread` and `awrite`.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from surestep._sql.dialect import SQLITE
+from surestep._sql.migrate import migrate
+from surestep._sql.statement import Rows, Statement, Steps
+
+if TYPE_CHECKING:
+    import asyncio
+    import sqlite3
+    from concurrent.futures import ThreadPoolExecutor
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+BUSY_SECONDS = 60.0
+"""How long a write waits for other processes to let it in before it fails with "database is locked"."""
+
+
+class Runner(Protocol):
+    """Runs generators of statements against one database, each in a transaction."""
+
+    def read(self, steps: Steps[R]) -> R: ...
+
+    def write(self, steps: Steps[R]) -> R: ...
+
+    async def aread(self, steps: Steps[R]) -> R: ...
+
+    async def awrite(self, steps: Steps[R]) -> R: ...
+
+    async def asetup(self) -> None: ...
+
+
+class SqliteRunner:
+    """Runs statements on a connection of the sqlite3 module; from any thread, one transaction at a time."""
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self.conn = conn
+        self.lock = threading.RLock()
+        self._ready = False
+        self._worker: ThreadPoolExecutor | None = None
+
+    def read(self, steps: Steps[R]) -> R:
+        """What the generator returns, from one consistent view of the database."""
+        return self._run(steps, SQLITE.begin_read)
+
+    def write(self, steps: Steps[R]) -> R:
+        """What the generator returns, after all of it is durable; nothing is stored if it raises."""
+        return self._run(steps, SQLITE.begin_write)
+
+    async def aread(self, steps: Steps[R]) -> R:
+        """`read` in the worker thread."""
+        return await self._in_worker(self.read, steps)
+
+    async def awrite(self, steps: Steps[R]) -> R:
+        """`write` in the worker thread. When the caller is cancelled it has either happened or never will."""
+        return await self._in_worker(self.write, steps)
+
+    def setup(self) -> None:
+        """Bring the schema up to date, and switch a database file to write-ahead logging."""
+        with self.lock:
+            if not self._ready:
+                self._patiently("PRAGMA journal_mode = WAL")
+                if not self.conn.execute(SQLITE.has_schema).fetchall():
+                    self._transaction(migrate(SQLITE), SQLITE.begin_write)
+                self._ready = True
+
+    async def asetup(self) -> None:
+        """`setup` in the worker thread."""
+        await self._in_worker(self.setup)
+
+    @contextmanager
+    def exclusive(self, transaction: bool) -> Iterator[sqlite3.Cursor]:
+        """A cursor while nobody else uses the connection; with `transaction`, in one that ends with the
+        block."""
+        with self.lock:
+            self.setup()
+            if transaction:
+                self._begin(SQLITE.begin_write)
+            cursor = self.conn.cursor()
+            try:
+                yield cursor
+            except BaseException:
+                if transaction and self.conn.in_transaction:
+                    self.conn.execute("ROLLBACK")
+                raise
+            else:
+                if transaction and self.conn.in_transaction:
+                    self.conn.execute("COMMIT")
+            finally:
+                cursor.close()
+
+    def close(self) -> None:
+        """Close the connection and end the worker thread."""
+        if self._worker is not None:
+            self._worker.shutdown()
+        with self.lock:
+            self.conn.close()
+
+    def _run(self, steps: Steps[R], begin: str) -> R:
+        with self.lock:
+            if not self._ready:
+                self.setup()
+            return self._transaction(steps, begin)
+
+    def _transaction(self, steps: Steps[R], begin: str) -> R:
+        try:
+            statement = next(steps)
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+        execute, executemany = self.conn.execute, self.conn.executemany
+        self._begin(begin)
+        try:
+            while True:
+                sql, params, many = statement
+                rows = executemany(sql, params).fetchall() if many else execute(sql, params).fetchall()
+                statement = steps.send(rows)
+        except StopIteration as stop:
+            execute("COMMIT")
+            result = stop.value
+            return result
+        except BaseException:
+            if self.conn.in_transaction:
+                execute("ROLLBACK")
+            raise
+
+    def _begin(self, begin: str) -> None:
+        if self.conn.in_transaction:
+            raise RuntimeError(
+                "The connection given to the saver has a transaction of its own open, which a checkpoint "
+                "would have to end. Commit it first, or give the saver a connection of its own."
+            )
+        if begin == SQLITE.begin_write:
+            self._patiently(begin)
+        else:
+            self.conn.execute(begin)
+
+    def _patiently(self, sql: str) -> None:
+        """Execute a statement that has to wait for other connections, longer than SQLite waits by itself."""
+        deadline = 0.0
+        while True:
+            try:
+                self.conn.execute(sql).fetchall()
+                return
+            except Exception as error:
+                if not getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                    raise
+                deadline = deadline or time.monotonic() + BUSY_SECONDS
+                if time.monotonic() > deadline:
+                    raise
+            # Apart from each other, or two who collided would collide again.
+            time.sleep(random.uniform(0.001, 0.01))
+
+    async def _in_worker(self, call: Callable[..., T], *args: Any) -> T:
+        if self._worker is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._worker = ThreadPoolExecutor(1, "surestep-sqlite")
+        result: T = await settled(self._worker.submit(call, *args))
+        return result
+
+
+async def settled(future: Any) -> Any:
+    """The result of a `concurrent.futures.Future`. A cancelled caller gets its CancelledError only when the
+    work has ended or is sure not to begin: afterwards nothing happens any more."""
+    import asyncio
+
+    waiting = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        if not future.cancel():
+            while not waiting.done():
+                try:
+                    await asyncio.wait([waiting])
+                except asyncio.CancelledError:
+                    continue
+            if not waiting.cancelled():
+                waiting.exception()  # seen: what it raised is of no interest any more
+        raise
+
+
+class AiosqliteRunner:
+    """Runs statements on a connection of the aiosqlite package, on the event loop that the connection
+    belongs to.
+
+    From other threads the sync methods work too, by way of that loop.
+    """
+
+    def __init__(self, conn: Any) -> None:
+        import asyncio
+
+        self.conn = conn
+        self._loop = asyncio.get_running_loop()
+        self._lock = asyncio.Lock()
+        self._ready = False
+
+    def read(self, steps: Steps[R]) -> R:
+        """`aread`, from another thread than the loop's."""
+        result: R = self._from_outside(self.aread(steps))
+        return result
+
+    def write(self, steps: Steps[R]) -> R:
+        """`awrite`, from another thread than the loop's."""
+        result: R = self._from_outside(self.awrite(steps))
+        return result
+
+    async def aread(self, steps: Steps[R]) -> R:
+        """What the generator returns, from one consistent view of the database."""
+        return await self._undisturbed(self._run(steps, SQLITE.begin_read))
+
+    async def awrite(self, steps: Steps[R]) -> R:
+        """What the generator returns, after all of it is durable; nothing is stored if it raises."""
+        return await self._undisturbed(self._run(steps, SQLITE.begin_write))
+
+    async def asetup(self) -> None:
+        """Bring the schema up to date, and switch a database file to write-ahead logging."""
+        async with self._lock:
+            await self._setup()
+
+    async def _setup(self) -> None:
+        if self._ready:
+            return
+        await self._fetch(Statement("PRAGMA journal_mode = WAL"))
+        if not await self._fetch(Statement(SQLITE.has_schema)):
+            await self._transaction(migrate(SQLITE), SQLITE.begin_write)
+        self._ready = True
+
+    async def _run(self, steps: Steps[R], begin: str) -> R:
+        async with self._lock:
+            await self._setup()
+            return await self._transaction(steps, begin)
+
+    async def _transaction(self, steps: Steps[R], begin: str) -> R:
+        try:
+            statement = next(steps)
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+        await self._fetch(Statement(begin))
+        try:
+            while True:
+                rows = await self._fetch(statement)
+                statement = steps.send(rows)
+        except StopIteration as stop:
+            await self._fetch(Statement("COMMIT"))
+            result = stop.value
+            return result
+        except BaseException:
+            await self._fetch(Statement("ROLLBACK"))
+            raise
+
+    async def _fetch(self, statement: Statement) -> Rows:
+        sql, params, many = statement
+        cursor = await (self.conn.executemany if many else self.conn.execute)(sql, params)
+        rows: Rows = list(await cursor.fetchall())
+        await cursor.close()
+        return rows
+
+    async def _undisturbed(self, work: Awaitable[T]) -> T:
+        """Finish the transaction when the caller is cancelled in the middle of it."""
+        import asyncio
+
+        task = asyncio.ensure_future(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            while not task.done():
+                try:
+                    await asyncio.wait([task])
+                except asyncio.CancelledError:
+                    continue
+            if not task.cancelled():
+                task.exception()
+            raise
+
+    def _from_outside(self, work: Any) -> Any:
+        import asyncio
+
+        try:
+            running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            work.close()
+            raise asyncio.InvalidStateError(
+                "A synchronous method of a saver on an aiosqlite connection would wait for the event loop "
+                "that it blocks. Use the async method (aget_tuple, aput, alist, ...), or give the saver a "
+                "sqlite3 connection."
+            )
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -1,0 +1,194 @@
+"""The saver on a database: every method of the contract as one operation given to a runner."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from surestep._sql import ops
+from surestep._sql.dialect import Dialect
+from surestep.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    SerializerProtocol,
+    TaskWrites,
+)
+from surestep.checkpoint.base._shared import check_prune, next_version
+from surestep.checkpoint.base._types import check_filter, check_limit
+
+if TYPE_CHECKING:
+    from surestep._sql.run import Runner
+    from surestep.types import RunnableConfig
+
+
+class SqlSaver(BaseCheckpointSaver[str]):
+    """Checkpoints in a database. What each method does is documented on `BaseCheckpointSaver`."""
+
+    def __init__(self, runner: Runner, dialect: Dialect, serde: SerializerProtocol | None) -> None:
+        super().__init__(serde=serde)
+        self._runner = runner
+        self._dialect = dialect
+
+    # ---- writing ----
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint; durable when this returns."""
+        return self._runner.write(ops.commit(self.serde, config, checkpoint, metadata, new_versions, ()))
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """`put`, awaited."""
+        return await self._runner.awrite(ops.commit(self.serde, config, checkpoint, metadata, new_versions, ()))
+
+    def commit(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        writes: Sequence[TaskWrites],
+    ) -> RunnableConfig:
+        """Store a checkpoint and the writes that led to it in one transaction; see `UnitOfWork`."""
+        return self._runner.write(ops.commit(self.serde, config, checkpoint, metadata, new_versions, writes))
+
+    async def acommit(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+        writes: Sequence[TaskWrites],
+    ) -> RunnableConfig:
+        """`commit`, awaited."""
+        return await self._runner.awrite(ops.commit(self.serde, config, checkpoint, metadata, new_versions, writes))
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store writes of a task; durable when this returns."""
+        self._runner.write(ops.put_writes(self.serde, config, writes, task_id, task_path))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """`put_writes`, awaited."""
+        await self._runner.awrite(ops.put_writes(self.serde, config, writes, task_id, task_path))
+
+    # ---- reading ----
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The addressed checkpoint, or the latest."""
+        return self._runner.read(ops.get_tuple(self.serde, self._dialect, config))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """`get_tuple`, awaited."""
+        return await self._runner.aread(ops.get_tuple(self.serde, self._dialect, config))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, newest first; read in pages while the caller goes on."""
+        page = self._page(config, filter, before, limit)
+
+        def pages() -> Iterator[CheckpointTuple]:
+            while not page.done:
+                yield from self._runner.read(page.read())
+
+        return pages()
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """`list`, as an async iterator."""
+        page = self._page(config, filter, before, limit)
+        while not page.done:
+            for found in await self._runner.aread(page.read()):
+                yield found
+
+    def _page(
+        self,
+        config: RunnableConfig | None,
+        filter: dict[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> ops.Page:
+        check_filter(filter)
+        check_limit(limit)
+        return ops.Page(self.serde, self._dialect, config, filter or {}, before, limit)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """The writes that make up delta channels, from one view of the database."""
+        return self._runner.read(ops.delta_history(self.serde, self._dialect, config, channels))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """`get_delta_channel_history`, awaited."""
+        return await self._runner.aread(ops.delta_history(self.serde, self._dialect, config, channels))
+
+    # ---- forgetting ----
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete everything of a thread."""
+        self._runner.write(ops.delete_thread(thread_id))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """`delete_thread`, awaited."""
+        await self._runner.awrite(ops.delete_thread(thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of these runs, and what only they had."""
+        self._runner.write(ops.delete_for_runs(self.serde, self._dialect, run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """`delete_for_runs`, awaited."""
+        await self._runner.awrite(ops.delete_for_runs(self.serde, self._dialect, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy everything of a thread to another one."""
+        self._runner.write(ops.copy_thread(source_thread_id, target_thread_id))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """`copy_thread`, awaited."""
+        await self._runner.awrite(ops.copy_thread(source_thread_id, target_thread_id))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the latest checkpoint of each namespace ("keep_latest"), or nothing ("delete")."""
+        check_prune(thread_ids, strategy)
+        self._runner.write(ops.prune(self.serde, thread_ids, strategy))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """`prune`, awaited."""
+        check_prune(thread_ids, strategy)
+        await self._runner.awrite(ops.prune(self.serde, thread_ids, strategy))
+
+    def get_next_version(self, current: str | int | None, channel: None) -> str:
+        """The next version: a counter, and a random part that tells two forks of a thread apart."""
+        return next_version(current)

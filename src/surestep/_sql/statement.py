@@ -1,0 +1,28 @@
+"""What savers say to databases: statements, and generators of them.
+
+    Steps[R] = Generator[Statement, Rows, R]
+
+A generator yields statements and is sent their rows; what it returns is the result of the operation. What
+it does before its first statement happens before the transaction begins: serializing belongs there, so that
+the database is not held up by it and a value that can't be saved leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+R = TypeVar("R")
+
+
+class Statement(NamedTuple):
+    """SQL with `?` for its parameters. `many`: `params` is a list of them, one a run, and there are no
+    rows."""
+
+    sql: str
+    params: Sequence[Any] = ()
+    many: bool = False
+
+
+Rows = Sequence[Sequence[Any]]
+Steps = Generator[Statement, Rows, R]

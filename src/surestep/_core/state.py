@@ -333,7 +333,7 @@ def _as_node(run: Run, saved: Any, update: StateUpdate, several: bool) -> str:
         )
     if (found := _infer_node(run, saved)) is None:
         raise InvalidUpdateError(
-            "Ambiguous update, specify as_node: several nodes ran last, so it can't be told which one the values come from."
+            "Ambiguous update, specify as_node: several nodes ran last, so it can't be told whose the values are."
         )
     return found
 

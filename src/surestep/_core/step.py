@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from surestep._core import rows
@@ -23,6 +24,8 @@ from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, is_
 
 if TYPE_CHECKING:
     from surestep._core.run import Run
+
+log = logging.getLogger("surestep")
 
 
 class Superstep:
@@ -64,7 +67,10 @@ class Superstep:
                     else:
                         yield from self._broke(event.task, event.attempt, event.error)
         except RunStopped:
-            yield from self._stop()
+            yield from self._stop(RunStopped())
+            raise
+        except Exception as error:  # the saver failed: siblings are not left running behind the caller's back
+            yield from self._stop(error)
             raise
         self._conclude()
 
@@ -199,11 +205,19 @@ class Superstep:
 
     # the end
 
-    def _stop(self) -> Step[None]:
-        """The caller is gone: let go of what runs, and keep what comes in."""
-        self.failure = RunStopped()
+    def _stop(self, reason: BaseException) -> Step[None]:
+        """The step can't go on: let go of what runs, and keep what comes in, as far as the saver can."""
+        self.failure = reason
         for task, attempt in list(self.live.items()):
             yield Abandon(task, attempt)
+        while self.live:
+            try:
+                yield from self._drain()
+            except Exception as error:
+                if error is not reason:
+                    log.info("A result of a stopped step could not be kept: %s", error)
+
+    def _drain(self) -> Step[None]:
         while self.live:
             event = yield NEXT
             if type(event) is Called:

@@ -265,11 +265,7 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
         version = options.pop("version")
         if version not in ("v1", "v2"):
             raise ValueError(f"version must be 'v1' or 'v2', got {version!r}.")
-        debug = options.pop("debug", None)
-        print_mode = options.pop("print_mode", ()) or ()
-        if self.debug if debug is None else debug:
-            print_mode = ["updates", "values"]
-        printed = as_modes(print_mode)[0]
+        printed = self._printed_modes(options.pop("print_mode", ()), options.pop("debug", None))
         modes, tagged = as_modes(options.pop("stream_mode") or self._default_mode(config))
         options = _durability_of(options)
         prepared = prepare(self, Call(input, config, modes=modes | printed, **options))
@@ -409,14 +405,14 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
             durability=durability,
             control=control,
         )
-        if stream_mode != "values" or print_mode or self.debug or kwargs.get("debug"):
+        if stream_mode != "values":
             more = dict(stream_mode=stream_mode, print_mode=print_mode, version=version, **kwargs)
-            return self._invoke_streaming(input, config, {**options, **more})
-        prepared = prepare(self, Call(input, config, whole_output=True, **_durability_of({**options, **kwargs})))
+            return list(self.stream(input, config, **self._with_output_keys({**options, **more})))
+        prepared, hear = self._invoke_plan(input, config, print_mode, {**options, **kwargs})
         parts = self._sync_parts(prepared, live=False)
         try:
             while True:
-                next(parts)
+                hear(next(parts))
         except StopIteration as end:
             self._conclude(prepared, end.value)
             return result(end.value, version, self._coerce_output)
@@ -448,24 +444,35 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
             durability=durability,
             control=control,
         )
-        if stream_mode != "values" or print_mode or self.debug or kwargs.get("debug"):
+        if stream_mode != "values":
             more = dict(stream_mode=stream_mode, print_mode=print_mode, version=version, **kwargs)
-            return _collected(
-                [part async for part in self.astream(input, config, **self._listed({**options, **more}))],
-                more,
-            )
-        prepared = prepare(self, Call(input, config, whole_output=True, **_durability_of({**options, **kwargs})))
-        parts = self._async_parts(prepared, live=False)
-        outcome: Any = [part async for part in parts][-1]
+            parts = self.astream(input, config, **self._with_output_keys({**options, **more}))
+            return [part async for part in parts]
+        prepared, hear = self._invoke_plan(input, config, print_mode, {**options, **kwargs})
+        outcome: Any = None
+        async for outcome in self._async_parts(prepared, live=False):
+            if type(outcome) is Part:
+                hear(outcome)
         self._conclude(prepared, outcome)
         return result(outcome, version, self._coerce_output)
 
-    def _listed(self, options: dict[str, Any]) -> dict[str, Any]:
-        keys = options.get("output_keys")
+    def _with_output_keys(self, options: dict[str, Any]) -> dict[str, Any]:
+        """A list of an invoke's parts shows the output channels, where a stream shows all of the state."""
+        keys = options["output_keys"]
         return {**options, "output_keys": self.output_channels if keys is None else keys}
 
-    def _invoke_streaming(self, input: Any, config: Any, options: dict[str, Any]) -> Any:
-        return _collected(list(self.stream(input, config, **self._listed(options))), options)
+    def _invoke_plan(
+        self, input: Any, config: Any, print_mode: Any, options: dict[str, Any]
+    ) -> tuple[Prepared, Callable[[Part], Any]]:
+        """Arguments of `invoke` -> a prepared run, and what to do with its parts: print them, if anything."""
+        printed = self._printed_modes(print_mode, options.pop("debug", None))
+        call = Call(input, config, modes=printed, whole_output=True, **_durability_of(options))
+        return prepare(self, call), _printing(lambda part: None, printed, frozenset())
+
+    def _printed_modes(self, print_mode: Any, debug: bool | None) -> frozenset[str]:
+        if self.debug if debug is None else debug:
+            return frozenset(("updates", "values"))
+        return as_modes(print_mode or ())[0]
 
     def batch(
         self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
@@ -499,13 +506,6 @@ class _Into(list[Any]):
 
     def append(self, state: Any) -> None:
         self.env.run = state
-
-
-def _collected(chunks: list[Any], options: Mapping[str, Any]) -> Any:
-    """What `invoke` returns for a stream: the last values, or all parts."""
-    if options["stream_mode"] != "values":
-        return chunks
-    return chunks[-1] if chunks else None
 
 
 def _printing(shape: Callable[[Part], Any], printed: frozenset[str], shown: frozenset[str]) -> Callable[[Part], Any]:

@@ -70,9 +70,7 @@ def config_of_a_task(E: Engine) -> Any:
         public = {k: v for k, v in config["configurable"].items() if not k.startswith("__")}
         same = E.get_config()["configurable"]["checkpoint_ns"] == public["checkpoint_ns"]
         metadata = {k: v for k, v in config["metadata"].items() if k.startswith("langgraph_") or k == "m"}
-        return {
-            "log": [public, metadata, sorted(config.get("tags") or []), same, config.get("recursion_limit")]
-        }
+        return {"log": [public, metadata, sorted(config.get("tags") or []), same, config.get("recursion_limit")]}
 
     def b(state, config):
         return {"log": [config["metadata"].get("own"), config["metadata"]["langgraph_step"]]}
@@ -88,9 +86,7 @@ def config_of_a_task(E: Engine) -> Any:
 def config_of_a_task_reached_by_send(E: Engine) -> Any:
     def w(packet, config):
         metadata = config["metadata"]
-        return {
-            "log": [(metadata["langgraph_path"], metadata["langgraph_triggers"], metadata["langgraph_node"])]
-        }
+        return {"log": [(metadata["langgraph_path"], metadata["langgraph_triggers"], metadata["langgraph_node"])]}
 
     def route(state: Any) -> Any:
         return [E.Send("w", {}), E.Send("w", {})]

@@ -59,9 +59,7 @@ def command_in_every_form_of_update(E: Engine) -> Any:
     updates = [{"log": ["dict"]}, [("log", ["pair"]), ("log", ["again"])], Plain(), None, {"nobody": 1}]
     results = []
     for value in updates:
-        app = E.graph(
-            Log, {"a": lambda s, value=value: E.Command(update=value, goto="b"), "b": say("b")}, "START > a"
-        )
+        app = E.graph(Log, {"a": lambda s, value=value: E.Command(update=value, goto="b"), "b": say("b")}, "START > a")
         results.append(look(E, app.compile(checkpointer=E.saver()), {"log": []}))
     return results
 
@@ -88,9 +86,7 @@ def command_with_branch_and_barrier(E: Engine) -> Any:
 
 def below(E: Engine, leaf: Any, *edges: Any, **kwargs: Any) -> Any:
     """A parent whose node `sub` is a graph with one node, `leaf`."""
-    sub = E.graph(
-        Log, {"first": say("first"), "leaf": leaf, "late": say("late")}, "START > first > leaf > late"
-    )
+    sub = E.graph(Log, {"first": say("first"), "leaf": leaf, "late": say("late")}, "START > first > leaf > late")
     bodies = {"sub": (sub.compile(**kwargs), {"destinations": ("x", "y")}), "x": say("x"), "y": say("y")}
     return E.graph(Log, bodies, "START > sub", *edges)
 
@@ -122,12 +118,8 @@ def parent_command_beside_a_sibling(E: Engine) -> Any:
 
 @program()
 def parent_command_through_three_levels(E: Engine) -> Any:
-    leaf = E.graph(
-        Log, {"leaf": command(E, "leaf", goto="m", graph=E.Command.PARENT)}, "START > leaf"
-    ).compile()
-    middle = E.graph(
-        Log, {"inner": (leaf, {"destinations": ("m",)}), "m": say("m")}, "START > inner"
-    ).compile()
+    leaf = E.graph(Log, {"leaf": command(E, "leaf", goto="m", graph=E.Command.PARENT)}, "START > leaf").compile()
+    middle = E.graph(Log, {"inner": (leaf, {"destinations": ("m",)}), "m": say("m")}, "START > inner").compile()
     g = E.graph(Log, {"outer": middle, "end": say("end")}, "START > outer > end")
     return look(E, g.compile(checkpointer=E.saver()), {"log": ["in"]})
 
@@ -156,18 +148,14 @@ def command_to_a_graph_by_name(E: Engine) -> Any:
 def parent_command_without_a_parent(E: Engine) -> Any:
     up = E.Command(graph=E.Command.PARENT, goto="a")
     app = E.graph(Log, {"a": lambda s: up}, "START > a").compile(checkpointer=E.saver())
-    ask = E.graph(Log, {"a": lambda s: {"log": [E.interrupt("?")]}}, "START > a").compile(
-        checkpointer=E.saver()
-    )
+    ask = E.graph(Log, {"a": lambda s: {"log": [E.interrupt("?")]}}, "START > a").compile(checkpointer=E.saver())
     E.invoke(ask, {"log": []}, E.config("2"))
     return E.attempt(E.invoke, app, {"log": []}, E.config()), E.attempt(E.invoke, ask, up, E.config("2"))
 
 
 @program()
 def parent_command_from_a_graph_called_inside(E: Engine) -> Any:
-    sub = E.graph(
-        Log, {"leaf": command(E, "leaf", goto="x", graph=E.Command.PARENT)}, "START > leaf"
-    ).compile()
+    sub = E.graph(Log, {"leaf": command(E, "leaf", goto="x", graph=E.Command.PARENT)}, "START > leaf").compile()
 
     async def call(state: Any) -> Any:
         await E.inner(sub, {"log": []})
@@ -238,9 +226,7 @@ def command_as_first_input(E: Engine) -> Any:
 def empty_command(E: Engine) -> Any:
     app = E.graph(Log, nodes("ab"), "START > a > b").compile(checkpointer=E.saver(), interrupt_before=["b"])
     E.invoke(app, {"log": []}, E.config())
-    return [
-        E.attempt(E.invoke, app, command, E.config()) for command in (E.Command(), E.Command(resume=None))
-    ]
+    return [E.attempt(E.invoke, app, command, E.config()) for command in (E.Command(), E.Command(resume=None))]
 
 
 @differs(

@@ -13,9 +13,8 @@ def recording(E: Engine, calls: list[Any]) -> Any:
 
     class Recorder(E.InMemorySaver):  # type: ignore[misc]
         def put(self, config: Any, checkpoint: Any, metadata: Any, new: Any) -> Any:
-            calls.append(
-                ("put", metadata["step"], metadata["source"], sorted(new), checkpoint["updated_channels"])
-            )
+            depth = config["configurable"].get("checkpoint_ns", "").count(":")
+            calls.append(("put", depth, metadata["step"], metadata["source"], sorted(new)))
             return super().put(config, checkpoint, metadata, new)
 
         def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
@@ -33,7 +32,9 @@ def recording(E: Engine, calls: list[Any]) -> Any:
 
 def puts_in_order(calls: list[Any]) -> Any:
     """Puts come in order; writes of tasks go to the background, so only which there are is fixed."""
-    puts = [call for call in calls if call[0] == "put"]
+    # Each namespace is a chain of its own; what a run claims (its answer) is stored early in every durability.
+    puts = sorted((call for call in calls if call[0] == "put"), key=lambda call: call[1])
+    calls = [call for call in calls if call[2] != ["__resume__"]]
     control = ("branch:to:", "join:")
     writes = []
     for call in calls:
@@ -93,9 +94,7 @@ def calls_of_a_subgraph(E: Engine) -> Any:
     for durability in DURABILITIES:
         calls: list[Any] = []
         sub = E.graph(Log, nodes("xy"), "START > x > y").compile()
-        app = E.graph(Log, {"a": say("a"), "sub": sub}, "START > a > sub").compile(
-            checkpointer=recording(E, calls)
-        )
+        app = E.graph(Log, {"a": say("a"), "sub": sub}, "START > a > sub").compile(checkpointer=recording(E, calls))
         E.invoke(app, {"log": []}, E.config(), durability=durability)
         seen[durability] = puts_in_order(calls), kept(E, app)
     return seen
@@ -123,9 +122,7 @@ def exit_durability_over_two_turns(E: Engine) -> Any:
 
 @program()
 def exit_durability_of_a_stopped_run(E: Engine) -> Any:
-    app = E.graph(Log, nodes("abc"), "START > a > b > c").compile(
-        checkpointer=E.saver(), interrupt_before=["c"]
-    )
+    app = E.graph(Log, nodes("abc"), "START > a > b > c").compile(checkpointer=E.saver(), interrupt_before=["c"])
     E.invoke(app, {"log": []}, E.config(), durability="exit")
     between = kept(E, app)
     limited = E.config("2") | {"recursion_limit": 2}
@@ -141,7 +138,7 @@ def durability_that_does_not_exist(E: Engine) -> Any:
 
 @differs(
     "A checkpoint that cannot be written stops a `sync` run before its next step; `async` raises it, too",
-    ours=lambda got: got == {"sync": ("OSError", ["a"]), "async": ("OSError", got["async"][1])},
+    ours=lambda got: got["sync"] == ["OSError", ["a"]] and got["async"][0] == "OSError",
     theirs=lambda got: got["async"][0] == "OSError",
 )
 def saver_that_refuses_a_checkpoint(E: Engine) -> Any:

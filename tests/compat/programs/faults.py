@@ -1,6 +1,7 @@
 """What happens when something fails: retries, handlers, siblings, resume afterwards."""
 
 import operator
+import warnings
 from typing import Annotated, Any, TypedDict
 
 from compat.registry import Log, ask, differs, kept, look, nodes, program, say
@@ -32,9 +33,7 @@ def quick(E: Engine, **options: Any) -> Any:
 @program()
 def failed_node_and_resume(E: Engine) -> Any:
     node, body = flaky(E, 1)
-    app = E.graph(Log, {"a": say("a"), "b": node, "c": say("c")}, "START > a > b > c").compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"a": say("a"), "b": node, "c": say("c")}, "START > a > b > c").compile(checkpointer=E.saver())
     return look(E, app, {"log": []}, None), body.runs
 
 
@@ -70,9 +69,7 @@ def retries(E: Engine) -> Any:
     results = []
     for failures in (1, 2, 3):
         node, body = flaky(E, failures)
-        app = E.graph(Log, {"a": (node, {"retry_policy": quick(E)})}, "START > a").compile(
-            checkpointer=E.saver()
-        )
+        app = E.graph(Log, {"a": (node, {"retry_policy": quick(E)})}, "START > a").compile(checkpointer=E.saver())
         results.append((look(E, app, {"log": []}), body.runs))
     return results
 
@@ -158,9 +155,7 @@ def failing_router(E: Engine) -> Any:
         runs["router"] += 1
         raise Boom("lost")
 
-    app = E.graph(Log, {"a": a, "b": say("b")}, "START > a", ("a", route, ["b"])).compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"a": a, "b": say("b")}, "START > a", ("a", route, ["b"])).compile(checkpointer=E.saver())
     return E.attempt(E.invoke, app, {"log": []}, E.config()), runs
 
 
@@ -263,9 +258,7 @@ def failing_task_cancels_its_siblings(E: Engine) -> Any:
         return {"log": ["slow"]}
 
     node, _ = flaky(E, 1)
-    app = E.graph(Log, {"slow": slow, "bad": node}, "START > slow", "START > bad").compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"slow": slow, "bad": node}, "START > slow", "START > bad").compile(checkpointer=E.saver())
     return E.attempt(E.invoke, app, {"log": []}, E.config()), kept(E, app)
 
 
@@ -276,9 +269,7 @@ def failing_task_lets_its_siblings_finish(E: Engine) -> Any:
         return {"log": ["slow"]}
 
     node, _ = flaky(E, 1)
-    app = E.graph(Log, {"slow": slow, "bad": node}, "START > slow", "START > bad").compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"slow": slow, "bad": node}, "START > slow", "START > bad").compile(checkpointer=E.saver())
     return look(E, app, {"log": []}, None)
 
 
@@ -332,9 +323,7 @@ def retry_of_a_node_that_calls_a_graph(E: Engine) -> Any:
             raise Boom("once")
         return result
 
-    app = E.graph(Log, {"call": (call, {"retry_policy": quick(E)})}, "START > call").compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"call": (call, {"retry_policy": quick(E)})}, "START > call").compile(checkpointer=E.saver())
     E.invoke(app, {"log": []}, E.config())
     spaces = {row.config["configurable"]["checkpoint_ns"] for row in E.rows(app.checkpointer, E.config())}
     return sorted(space for space in spaces if space)
@@ -347,7 +336,9 @@ def retry_of_a_node_that_calls_a_graph(E: Engine) -> Any:
 )
 def durability_without_a_saver(E: Engine) -> Any:
     app = E.graph(Log, nodes("a"), "START > a").compile()
-    return E.attempt(E.invoke, app, {"log": []}, durability="sync")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return E.attempt(E.invoke, app, {"log": []}, durability="sync")
 
 
 @differs(
@@ -359,9 +350,7 @@ def compile_twice_with_a_default_handler(E: Engine) -> Any:
     def bad(state: Any) -> Any:
         raise Boom("bad")
 
-    builder = E.graph(Log, {"bad": bad}, "START > bad").set_node_defaults(
-        error_handler=E.node(say("handled"))
-    )
+    builder = E.graph(Log, {"bad": bad}, "START > bad").set_node_defaults(error_handler=E.node(say("handled")))
     return E.attempt(lambda: [E.invoke(builder.compile(), {"log": []}) for _ in range(2)])
 
 

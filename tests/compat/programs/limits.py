@@ -40,9 +40,7 @@ def step_limit_of_a_resume_and_of_a_fork(E: Engine) -> Any:
 def step_limit_that_makes_no_sense(E: Engine) -> Any:
     app = E.graph(Log, nodes("a"), "START > a").compile()
     errors = [E.attempt(E.invoke, app, {"log": []}, {"recursion_limit": limit}) for limit in (0, -1)]
-    return errors, "GRAPH_RECURSION_LIMIT" in str(
-        E.attempt(E.invoke, app, {"log": []}, {"recursion_limit": 1})
-    )
+    return errors, "GRAPH_RECURSION_LIMIT" in str(E.attempt(E.invoke, app, {"log": []}, {"recursion_limit": 1}))
 
 
 @program()
@@ -51,9 +49,7 @@ def drain_and_resume(E: Engine) -> Any:
         runtime.control.request_drain("deploy")
         return {"log": ["a", runtime.drain_requested]}
 
-    app = E.graph(Log, {"a": a, "b": say("b"), "c": say("c")}, "START > a > b > c").compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"a": a, "b": say("b"), "c": say("c")}, "START > a > b > c").compile(checkpointer=E.saver())
     control = E.RunControl()
     stopped = E.attempt(E.invoke, app, {"log": []}, E.config(), control=control)
     return stopped, stopped.reason, control.drain_reason, kept(E, app), look(E, app, None)
@@ -100,9 +96,7 @@ def drain_and_a_breakpoint(E: Engine) -> Any:
         runtime.control.request_drain()
         return {"log": ["a"]}
 
-    app = E.graph(Log, {"a": a, "b": say("b")}, "START > a > b").compile(
-        checkpointer=E.saver(), interrupt_before=["b"]
-    )
+    app = E.graph(Log, {"a": a, "b": say("b")}, "START > a > b").compile(checkpointer=E.saver(), interrupt_before=["b"])
     return E.attempt(E.invoke, app, {"log": []}, E.config(), control=E.RunControl()), kept(E, app)
 
 
@@ -151,9 +145,7 @@ def only_a_heartbeat_counts(E: Engine) -> Any:
         return {"log": ["talks"]}
 
     policy = E.TimeoutPolicy(idle_timeout=0.06, refresh_on="heartbeat")
-    apps = [
-        E.graph(Log, {"n": (body, {"timeout": policy})}, "START > n").compile() for body in (beats, talks)
-    ]
+    apps = [E.graph(Log, {"n": (body, {"timeout": policy})}, "START > n").compile() for body in (beats, talks)]
     return [E.attempt(E.invoke, app, {"log": []}) for app in apps]
 
 
@@ -195,8 +187,6 @@ def time_limit_of_a_send(E: Engine) -> Any:
     def route(state: Any) -> Any:
         return [E.Send("w", {"s": 0.001}), E.Send("w", {"s": 5}, timeout=0.02)]
 
-    app = E.graph(Log, {"r": say("r"), "w": w}, "START > r", ("r", route, ["w"])).compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"r": say("r"), "w": w}, "START > r", ("r", route, ["w"])).compile(checkpointer=E.saver())
     error = E.attempt(E.invoke, app, {"log": []}, E.config())
     return error, error.node, kept(E, app)

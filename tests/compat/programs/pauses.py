@@ -43,9 +43,7 @@ def question_in_a_loop(E: Engine) -> Any:
 def falsy_answers(E: Engine) -> Any:
     results = []
     for value in (False, 0, "", [], 0.0):
-        app = E.graph(Log, {"a": lambda s: {"log": [E.interrupt("?")]}}, "START > a").compile(
-            checkpointer=E.saver()
-        )
+        app = E.graph(Log, {"a": lambda s: {"log": [E.interrupt("?")]}}, "START > a").compile(checkpointer=E.saver())
         E.invoke(app, {"log": []}, E.config())
         results.append((E.invoke(app, E.Command(resume=value), E.config()), kept(E, app)))
     return results
@@ -95,9 +93,7 @@ def two_questions_each_in_parallel_nodes(E: Engine) -> Any:
     app = E.graph(Log, {n: two(n) for n in "ab"}, "START > a", "START > b").compile(checkpointer=E.saver())
     result, seen = E.invoke(app, {"log": []}, E.config()), []
     for _ in range(2):
-        result = E.invoke(
-            app, E.Command(resume={i: q + "!" for q, i in questions(result).items()}), E.config()
-        )
+        result = E.invoke(app, E.Command(resume={i: q + "!" for q, i in questions(result).items()}), E.config())
         seen.append((result, kept(E, app)))
     return seen
 
@@ -145,15 +141,7 @@ def question_whose_node_reads_its_config(E: Engine) -> Any:
 @program()
 def new_input_drops_a_question(E: Engine) -> Any:
     g = E.graph(Log, nodes("ac", b=ask(E, "b?")), "START > a > b > c")
-    return look(
-        E, g.compile(checkpointer=E.saver()), {"log": ["one"]}, {"log": ["two"]}, E.Command(resume="yes")
-    )
-
-
-@program()
-def none_as_input_asks_again(E: Engine) -> Any:
-    app = E.graph(Log, nodes("a", b=ask(E, "b?")), "START > a > b").compile(checkpointer=E.saver())
-    return look(E, app, {"log": []}, None, E.Command(resume="yes"))
+    return look(E, g.compile(checkpointer=E.saver()), {"log": ["one"]}, {"log": ["two"]}, E.Command(resume="yes"))
 
 
 @program()

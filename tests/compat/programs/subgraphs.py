@@ -26,9 +26,7 @@ def subgraph_streamed_from_outside_only(E: Engine) -> Any:
     sub = E.graph(Log, nodes("xy"), "START > x > y").compile()
     g = E.graph(Log, {"a": say("a"), "sub": sub}, "START > a > sub")
     app = g.compile(checkpointer=E.saver())
-    return look(E, app, {"log": ["in"]}), E.stream(
-        app, {"log": []}, E.config("2"), stream_mode="debug", subgraphs=True
-    )
+    return look(E, app, {"log": ["in"]}), E.stream(app, {"log": []}, E.config("2"), stream_mode="debug", subgraphs=True)
 
 
 @program()
@@ -108,9 +106,7 @@ def history_of_a_subgraph_by_its_namespace(E: Engine) -> Any:
 
 @program()
 def subgraph_with_a_memory_of_its_own(E: Engine) -> Any:
-    sub = E.graph(Other, {"x": lambda s: {"words": [len(s["words"])]}}, "START > x").compile(
-        checkpointer=True
-    )
+    sub = E.graph(Other, {"x": lambda s: {"words": [len(s["words"])]}}, "START > x").compile(checkpointer=True)
 
     async def call(state: Any) -> Any:
         return {"log": [(await E.inner(sub, {"words": ["w"]}))["words"]]}
@@ -122,18 +118,14 @@ def subgraph_with_a_memory_of_its_own(E: Engine) -> Any:
 @program()
 def subgraph_node_with_a_memory_of_its_own(E: Engine) -> Any:
     state = TypedDict("S", {"log": Annotated[list, operator.add], "turns": Annotated[int, operator.add]})
-    sub = E.graph(state, {"x": lambda s: {"turns": 1, "log": [s["turns"]]}}, "START > x").compile(
-        checkpointer=True
-    )
+    sub = E.graph(state, {"x": lambda s: {"turns": 1, "log": [s["turns"]]}}, "START > x").compile(checkpointer=True)
     app = E.graph(Log, {"sub": sub, "z": say("z")}, "START > sub > z").compile(checkpointer=E.saver())
     return look(E, app, {"log": []}, {"log": []}, subgraphs=True)
 
 
 @program()
 def two_memories_called_in_one_node(E: Engine) -> Any:
-    sub = E.graph(Other, {"x": lambda s: {"words": [len(s["words"])]}}, "START > x").compile(
-        checkpointer=True
-    )
+    sub = E.graph(Other, {"x": lambda s: {"words": [len(s["words"])]}}, "START > x").compile(checkpointer=True)
 
     async def call(state: Any) -> Any:
         results = [await E.inner(sub, {"words": [word]}) for word in "ab"]

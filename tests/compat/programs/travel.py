@@ -244,9 +244,7 @@ def update_answers_a_failed_step(E: Engine) -> Any:
     def fails(state: Any) -> Any:
         raise Boom("always")
 
-    app = E.graph(Log, {"a": say("a"), "b": fails, "c": say("c")}, "START > a > b > c").compile(
-        checkpointer=E.saver()
-    )
+    app = E.graph(Log, {"a": say("a"), "b": fails, "c": say("c")}, "START > a > b > c").compile(checkpointer=E.saver())
     error = E.attempt(E.invoke, app, {"log": []}, E.config())
     seen = kept(E, app)
     E.update(app, E.config(), {"log": ["by hand"]}, as_node="b")
@@ -275,9 +273,7 @@ def metadata_of_the_caller_is_stored(E: Engine) -> Any:
     app = abc(E)
     config = E.config(user="u1") | {"metadata": {"purpose": "test", "deep": {"x": 1}}, "tags": ["t"]}
     E.invoke(app, {"log": []}, config)
-    return E.rows(app.checkpointer, E.config()), list(
-        branches(E.history(app, E.config(), filter={"user": "u1"}))
-    )
+    return E.rows(app.checkpointer, E.config()), list(branches(E.history(app, E.config(), filter={"user": "u1"})))
 
 
 @program()

@@ -1,0 +1,75 @@
+"""What a child process does: runs the graph, dies on the way or not; or looks at what is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from crash.plan import INPUT, Calls, build
+from crash.points import Points, watch_statements, watched_saver
+
+CONFIG = {"configurable": {"thread_id": "t"}}
+
+
+def run(db: str, log: str, driver: str, durability: str, kind: str = "none", deadly: int = 0) -> Any:
+    """Runs the thread to its end: from its beginning if nothing of it is on disk, else from where it stopped.
+
+    Returns the final log, and how many points of `kind` were passed.
+    """
+    points, calls = Points(kind, deadly), Calls(log)
+    if kind == "statement":
+        watch_statements(points)
+    work = _work(db, points, calls, driver, durability)
+    return {"log": asyncio.run(work) if driver == "async" else _now(work), "points": points.passed}
+
+
+async def _work(db: str, points: Points, calls: Calls, driver: str, durability: str) -> Any:
+    if driver == "async":
+        from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        async with _class(AsyncSqliteSaver, points, calls).from_conn_string(db) as saver:
+            app = build(calls, points, saver, driver)
+            there = await saver.aget_tuple(CONFIG)
+            return (await app.ainvoke(None if there else INPUT, CONFIG, durability=durability))["log"]
+    from surestep.checkpoint.sqlite import SqliteSaver
+
+    with _class(SqliteSaver, points, calls).from_conn_string(db) as saver:
+        app = build(calls, points, saver, driver)
+        there = saver.get_tuple(CONFIG)
+        return app.invoke(None if there else INPUT, CONFIG, durability=durability)["log"]
+
+
+def _class(base: type, points: Points, calls: Calls) -> Any:
+    return watched_saver(base, points, calls) if points.kind == "call" else base
+
+
+def _now(coroutine: Any) -> Any:
+    """The result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("the sync driver waited")
+
+
+def on_disk(db: str) -> Any:
+    """Which keys are on disk, in any checkpoint or pending write of any namespace, and the chain of the root."""
+    from surestep.checkpoint.sqlite import SqliteSaver
+
+    keys: set[str] = set()
+    root: set[str] = set()
+    ids: set[str] = set()
+    chain = []
+    with SqliteSaver.from_conn_string(db) as saver:
+        for row in saver.list(CONFIG):
+            space = row.config["configurable"]["checkpoint_ns"]
+            found = list(row.checkpoint["channel_values"].get("log") or [])
+            for _, channel, value in row.pending_writes or []:
+                found += value if channel == "log" else []
+            keys.update(found)
+            root.update(found if not space else [])
+            parent = row.parent_config and row.parent_config["configurable"]["checkpoint_id"]
+            ids.add(row.config["configurable"]["checkpoint_id"])
+            chain.append((space, row.metadata["step"], parent))
+    missing = [parent for _, _, parent in chain if parent and parent not in ids]
+    return {"keys": sorted(keys), "root": sorted(root), "checkpoints": len(chain), "missing parents": missing}

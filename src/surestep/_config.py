@@ -121,7 +121,7 @@ def ensure_config(*configs: RunnableConfig | None, ambient: RunnableConfig | Non
         if config:
             _overlay(result, config, inherited)
     for key in _COPIED_TO_METADATA:
-        if configurable.get(key) is not None and key not in metadata:
+        if configurable.get(key) and key not in metadata:
             metadata[key] = configurable[key]
     return cast("RunnableConfig", result)
 

@@ -14,7 +14,9 @@ def annotated_keys(cls: Any) -> tuple[str, ...]:
     """Names annotated in the bodies of `cls` and its bases, each once, bases first."""
     found: dict[str, None] = {}
     for base in reversed(cls.__mro__):
-        found.update(dict.fromkeys(vars(base).get("__annotations__", ())))
+        annotations = vars(base).get("__annotations__")
+        if isinstance(annotations, dict):  # of `type` itself it is a descriptor
+            found.update(dict.fromkeys(annotations))
     return tuple(found)
 
 

@@ -108,6 +108,7 @@ def load(run: Run) -> Step[Loaded]:
     values: Mapping[str, Any] = saved.checkpoint["channel_values"] if saved is not None else {}
     channels = {key: spec.from_checkpoint(values.get(key, MISSING)) for key, spec in blueprint.channels.items()}
     head = Head(request.ns, channels, request.next_version, request.mint)
+    head.untracked = blueprint.untracked
     run.head = head
     if saved is not None:
         yield from restore(head, blueprint, saved, values, request.base_ns or request.ns)
@@ -158,6 +159,7 @@ def _resume(run: Run, reading: Reading) -> Step[None]:
         if run.pending is not None:
             for status in run.pending.by_task.values():
                 status.questions = ()
+        head.updated = None  # planned anew, from all nodes
         yield from run.commit("fork")
         run.step += 1
     run.shown = True

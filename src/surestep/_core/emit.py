@@ -17,9 +17,28 @@ Writes = Sequence[tuple[str, Any]]
 class Show:
     """Turns what happens in a run into the parts of the stream that somebody asked for."""
 
-    __slots__ = ("_key_set", "checkpoints", "debug", "keys", "modes", "now", "tasks", "updates", "values")
+    __slots__ = (
+        "_key_set",
+        "all_keys",
+        "checkpoints",
+        "debug",
+        "keys",
+        "labels",
+        "modes",
+        "now",
+        "tasks",
+        "updates",
+        "values",
+    )
 
-    def __init__(self, modes: Iterable[str], keys: str | Sequence[str], now: Any) -> None:
+    def __init__(
+        self,
+        modes: Iterable[str],
+        keys: str | Sequence[str],
+        now: Any,
+        all_keys: str | Sequence[str] = (),
+        labels: Mapping[str, Any] | None = None,
+    ) -> None:
         self.modes = frozenset(modes)
         self.keys: str | tuple[str, ...] = keys if isinstance(keys, str) else tuple(keys)
         self._key_set = frozenset((keys,)) if isinstance(keys, str) else frozenset(keys)
@@ -29,6 +48,8 @@ class Show:
         self.tasks = self.debug or "tasks" in self.modes
         self.checkpoints = self.debug or "checkpoints" in self.modes
         self.now = now  # () -> timestamp text, for debug parts
+        self.all_keys = all_keys or keys  # of the state: what results of tasks show
+        self.labels = labels or {}  # the caller's own metadata and tags
 
     def output(self, head: Head) -> Any:
         """The values of the output keys."""
@@ -41,7 +62,7 @@ class Show:
     def starts(self, tasks: Sequence[Task], step: int) -> Iterable[Emit]:
         for task in tasks:
             if not task.node.hidden:
-                yield from self._debug("task", step, task_payload(task), "tasks")
+                yield from self._debug("task", step, task_payload(task, self.labels), "tasks")
 
     def restored(self, task: Task) -> Iterable[Emit]:
         """Updates of a task whose writes were there already."""
@@ -54,7 +75,7 @@ class Show:
         if self.updates:
             yield Emit("updates", self._update(task.name, task.writes))
         if self.tasks:
-            yield from self._debug("task_result", step, result_payload(task, task.writes, self.keys), "tasks")
+            yield from self._debug("task_result", step, result_payload(task, task.writes, self.all_keys), "tasks")
 
     def paused(self, task: Task, questions: Sequence[Any], head: Head, step: int) -> Iterable[Emit]:
         if task.node.hidden:
@@ -68,11 +89,11 @@ class Show:
                 yield Emit("values", {**shown, INTERRUPT: tuple(questions)})
         if self.tasks:
             rows = [(INTERRUPT, list(questions))]
-            yield from self._debug("task_result", step, result_payload(task, rows, self.keys), "tasks")
+            yield from self._debug("task_result", step, result_payload(task, rows, self.all_keys), "tasks")
 
     def failed(self, task: Task, error: BaseException, step: int) -> Iterable[Emit]:
         if self.tasks and not task.node.hidden:
-            yield from self._debug("task_result", step, result_payload(task, [(ERROR, error)], self.keys), "tasks")
+            yield from self._debug("task_result", step, result_payload(task, [(ERROR, error)], self.all_keys), "tasks")
 
     def checkpoint(self, payload: Mapping[str, Any], step: int) -> Iterable[Emit]:
         yield from self._debug("checkpoint", step, payload, "checkpoints")
@@ -99,13 +120,19 @@ class Show:
         return {name: dict(rows)}
 
 
-def task_payload(task: Task) -> dict[str, Any]:
+def task_payload(task: Task, labels: Mapping[str, Any]) -> dict[str, Any]:
+    """A task as it starts, with the metadata and tags that the caller and the node gave it, if any."""
     payload: dict[str, Any] = {
         "id": task.id,
         "name": task.name,
         "input": task.input,
         "triggers": task.triggers,
     }
+    metadata = {**labels, **task.node.metadata}
+    if tags := [*labels.get("tags", ()), *task.node.tags]:
+        metadata["tags"] = tags
+    if metadata:
+        payload["metadata"] = metadata
     return payload
 
 

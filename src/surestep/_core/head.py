@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from surestep._core.blueprint import Blueprint
+from surestep._core.blueprint import TASKS, Blueprint
 from surestep._core.isolate import isolate, needs_isolation
 from surestep.channels.base import MISSING, BaseChannel
 from surestep.errors import EmptyChannelError
+from surestep.types import Send
 
 FORMAT = 4  # the `v` of the checkpoints we write
 Mint = Callable[[int, "str | None"], str]  # (step, id to be greater than) -> a new checkpoint id
@@ -66,6 +67,14 @@ class View:
         return values
 
 
+def without_keys(packet: Any, keys: frozenset[str]) -> Any:
+    """A sent packet without these keys in its argument; anything else as it is."""
+    arg = getattr(packet, "arg", None)
+    if isinstance(arg, dict) and isinstance(packet, Send) and not keys.isdisjoint(arg):
+        return Send(packet.node, {k: v for k, v in arg.items() if k not in keys}, timeout=packet.timeout)
+    return packet
+
+
 def channel_value(channel: BaseChannel[Any, Any, Any]) -> Any:
     try:
         return channel.get()
@@ -116,6 +125,7 @@ class Head:
         "ns",
         "seen",
         "top",
+        "untracked",
         "updated",
         "versions",
         "views",
@@ -139,6 +149,7 @@ class Head:
         self.next_version = next_version
         self.views: dict[int, View] = {}  # id of the tuple of keys -> view
         self.mint = mint
+        self.untracked: frozenset[str] = frozenset()  # keys that are never stored
         self.anchor = Anchor(ns, -2, None, mint)
 
     def advance(self, step: int, after: str | None) -> None:
@@ -214,6 +225,8 @@ class Head:
             channel = self.channels.get(name)
             if channel is not None and (value := channel.checkpoint()) is not MISSING:
                 kept[name] = value
+        if self.untracked and TASKS in kept:
+            kept[TASKS] = [without_keys(packet, self.untracked) for packet in kept[TASKS]]
         return kept
 
 

@@ -20,7 +20,7 @@ from surestep._core.blueprint import ERROR, HIDDEN, INTERRUPT, Blueprint
 from surestep._core.commands import SETTLE, Commit, Emit, Save, Step, TaskRows
 from surestep._core.emit import Show
 from surestep._core.events import RunStopped
-from surestep._core.head import FORMAT, Head, Mint
+from surestep._core.head import FORMAT, Head, Mint, without_keys
 from surestep._core.ids import interrupt_id
 from surestep._core.plan import plan
 from surestep._core.resume import reattach
@@ -198,7 +198,7 @@ class Run:
         untracked = self.blueprint.untracked
         if not untracked:
             return writes
-        return [(key, _without(value, untracked)) for key, value in writes if key not in untracked]
+        return [(key, without_keys(value, untracked)) for key, value in writes if key not in untracked]
 
     def commit(self, source: str, urgent: bool = False, parent: tuple[str | None] | None = None) -> Step[None]:
         """Stand on a new checkpoint and keep it. `parent`: (id,) if it is not the one stood on so far."""
@@ -395,14 +395,6 @@ def _paused(this: Run, pause: GraphInterrupt) -> Step[Outcome]:
     if not questions and show.updates:
         yield Emit("updates", {INTERRUPT: ()})
     return Outcome("interrupted", show.output(head), this.shown, questions, pause)
-
-
-def _without(value: Any, untracked: frozenset[str]) -> Any:
-    """A sent packet without the keys that are never stored."""
-    arg = getattr(value, "arg", None)
-    if isinstance(arg, dict) and hasattr(value, "node") and not untracked.isdisjoint(arg):
-        return type(value)(value.node, {key: item for key, item in arg.items() if key not in untracked})
-    return value
 
 
 def _later(first: str | None, second: str | None) -> str | None:

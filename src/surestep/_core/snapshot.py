@@ -35,8 +35,10 @@ def _task_payload(run: Run, task: Task) -> dict[str, Any]:
     if status is not None and status.error is not None:
         payload["error"] = status.error
     elif status is not None and status.finished:
-        payload["result"] = task_result(status, run.show.keys)
-    payload["interrupts"] = tuple(as_dict(question) for question in status.questions) if status is not None else ()
+        payload["result"] = task_result(status, run.blueprint.stream_channels)
+    if "error" not in payload:
+        asked = status.questions if status is not None else ()
+        payload["interrupts"] = tuple([as_dict(question) for question in asked])
     payload["state"] = child_config(run.request.config, task) if task.node.subgraphs else None
     return payload
 
@@ -46,7 +48,10 @@ def task_result(status: TaskStatus, keys: str | Sequence[str]) -> Any:
     for channel, value in status.outputs:
         if channel == RETURN:
             return value
-    wanted = {keys} if isinstance(keys, str) else set(keys)
+    if isinstance(keys, str):
+        found = [value for channel, value in status.outputs if channel == keys]
+        return found[0] if len(found) == 1 else {"$writes": found} if found else {}
+    wanted = set(keys)
     return result_of([row for row in status.outputs if row[0] in wanted])
 
 

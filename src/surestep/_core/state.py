@@ -40,7 +40,8 @@ def get_state(run: Run, child: Child | None) -> Step[StateSnapshot]:
     """The newest state of a thread, or that of the addressed checkpoint. `child`: also those of nested graphs."""
     loaded = yield from load(run)
     if loaded.saved is None:
-        return StateSnapshot({}, (), dict(run.request.config), None, None, None, (), ())  # type: ignore[arg-type]
+        config = {"configurable": {k: v for k, v in run.request.config["configurable"].items() if k[:2] != "__"}}
+        return StateSnapshot({}, (), config, None, None, None, (), ())  # type: ignore[arg-type]
     live = run.request.checkpoint_id is None
     return (yield from _snapshot(run, loaded.saved, live, child))
 
@@ -130,11 +131,12 @@ def _state_of_child(run: Run, task: Task, child: Child | None) -> Step[Any]:
 
 
 def _with_parents(config: Any, ns: str, parents: Mapping[str, str]) -> Any:
-    if config is None or not parents:
-        return config
-    configurable = config["configurable"]
-    map_ = {**parents, ns: configurable["checkpoint_id"]}
-    return {**config, "configurable": {**configurable, "checkpoint_map": map_}}
+    if config is None:
+        return None
+    configurable = {key: value for key, value in config["configurable"].items() if not key.startswith("__")}
+    if parents:
+        configurable["checkpoint_map"] = {**parents, ns: configurable["checkpoint_id"]}
+    return {"configurable": configurable}
 
 
 # editing
@@ -160,7 +162,7 @@ def update_state(run: Run, updates: Sequence[StateUpdate]) -> Step[dict[str, Any
         _only(updates, "__copy__")
         yield from _copy(run, saved, first)
     else:
-        yield from _edit(run, saved, updates)
+        yield from _edit(run, saved, updates, at_head=loaded.head_id == run.head.anchor.known_id())
     return config_at(run.request.config, run.head.ns, run.head.anchor.id, parents)
 
 
@@ -176,7 +178,8 @@ def _clear(run: Run) -> Step[None]:
     apply_edits(head, blueprint, pending.edits())
     for task in tasks:
         task.writes = list(status_of(pending, task).outputs)
-    head.updated = apply_writes(head, blueprint, tasks)
+    apply_writes(head, blueprint, tasks)
+    head.updated = None
     yield from run.commit("update", urgent=True)
 
 
@@ -186,8 +189,9 @@ def _as_input(run: Run, update: StateUpdate) -> Step[None]:
     if not writes:
         raise InvalidUpdateError(f"Received no input writes for {blueprint.input_channels}: the update has no values.")
     left = plan(head, blueprint, run.step, run.stop, inputs=False)
-    head.updated = apply_writes(head, blueprint, [*left, input_task(head, blueprint, writes, run.step)])
-    yield from run.commit("input", urgent=True)
+    apply_writes(head, blueprint, [*left, input_task(head, blueprint, writes, run.step)])
+    head.updated = None
+    yield from run.commit("input", urgent=True, parent=None if run.loaded_id else (None,))
 
 
 def _copy(run: Run, saved: Any, update: StateUpdate) -> Step[None]:
@@ -195,11 +199,12 @@ def _copy(run: Run, saved: Any, update: StateUpdate) -> Step[None]:
     if saved is None:
         raise InvalidUpdateError("Cannot copy a checkpoint that does not exist: the thread is empty.")
     parent = saved.parent_config["configurable"]["checkpoint_id"] if saved.parent_config else None
+    run.head.updated = None
     yield from run.commit("fork", urgent=True, parent=(parent,))
     if update.values is not None:
         run.step += 1
         items = [StateUpdate(*item) for item in update.values]
-        yield from _edit(run, saved, items)
+        yield from _edit(run, saved, items, at_head=False)
 
 
 class _EditSpec:
@@ -210,20 +215,23 @@ class _EditSpec:
         self.writers = [writer for writer in spec.writers if not plain or writer.path is None]
 
 
-def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate]) -> Step[None]:
+def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate], at_head: bool) -> Step[None]:
+    """Values as if nodes had returned them. `at_head`: the checkpoint is the newest one, so its step may be under way."""
     head, blueprint, pending = run.head, run.blueprint, run.pending or Pending()
-    head.updated = None if saved is None else head.updated
+    head.updated = None
+    if saved is None:
+        run.step += 1
     planned = plan(head, blueprint, run.step, run.stop, inputs=False) if saved is not None else []
     apply_edits(head, blueprint, pending.edits())
     statuses = {task: status_of(pending, task) for task in planned}
-    under_way = any(status.finished or status.questions for status in statuses.values())
+    under_way = at_head and any(status.finished or status.questions for status in statuses.values())
     names = [_as_node(run, saved, update, len(updates) > 1) for update in updates]
     plain = under_way and updates[0].as_node is None  # an edit of the state and of nothing else
     open_names = {task.name for task, status in statuses.items() if not status.finished}
     tasks = []
     for number, (update, name) in enumerate(zip(updates, names, strict=True)):
         task = yield from _run_writers(run, name, update, number, planned, plain)
-        if saved is not None:
+        if task.id in {other.id for other in planned}:
             yield Save(head.ns, head.anchor.id, TaskRows(task.id, task.path_text, task.writes), urgent=True)
         tasks.append(task)
     waiting: list[Task] = []
@@ -235,10 +243,9 @@ def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate]) -> Step[None]:
             names,
             len(plain_jump),
         )
-    head.updated = apply_writes(head, blueprint, tasks)
-    for task in waiting:
-        head.updated |= {key for key in task.triggers if key in head.channels and head.channels[key].is_available()}
-    yield from run.commit("update", urgent=True)
+    apply_writes(head, blueprint, tasks)
+    head.updated = None  # planned anew, from all nodes
+    yield from run.commit("update", urgent=True, parent=None if saved is not None else (None,))
     run.step += 1
     yield from _keep_questions(run, waiting, statuses)
 

@@ -48,6 +48,8 @@ class Superstep:
         for task in self.tasks:
             if parked and task in parked:
                 self.questions[task] = parked[task]
+                if self.run.show.modes:
+                    yield from self.run.show.paused(task, parked[task], self.run.head, self.run.step)
             elif not task.restored:
                 self.live[task] = 1
         wait = Next(self.run.step) if self.run.request.timed else NEXT

@@ -110,12 +110,13 @@ class TaskContext:
 
     @property
     def stream_writer(self) -> Callable[[Any], None]:
-        return self._write_custom if self.env.custom else _nowhere
+        return self._write_custom if self.env.custom or self.progressed is not None else _nowhere
 
     def _write_custom(self, chunk: Any) -> None:
         if not self.fenced:
             self.sign_of_life()
-            self.env.show("custom", chunk)
+            if self.env.custom:
+                self.env.show("custom", chunk)
 
     def heartbeat(self) -> None:
         """Tell the idle timeout that the node is alive."""
@@ -145,13 +146,17 @@ class TaskContext:
 
     def interrupt(self, value: Any, response_schema: Any = None) -> Any:
         """The answer to a question, or the pause that asks for it."""
+        env = self.env
+        if env.saver is None and env.parent is not None:
+            # A graph that keeps nothing starts over when it is resumed: its questions are those of the task it runs in.
+            return env.parent.interrupt(value, response_schema)
         number = next(self.questions)
         answers = self.task.answers
         if number < len(answers):
             self.send([(RESUME, list(answers[: number + 1]))])
             return parse_answer(response_schema, answers[number])
         schema = json_schema_of(response_schema)
-        raise GraphInterrupt((Interrupt(value, id=interrupt_id(self.task.ns, len(answers)), response_schema=schema),))
+        raise GraphInterrupt((Interrupt(value, id=interrupt_id(self.task.ns, number), response_schema=schema),))
 
     # called tasks
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from surestep._config import DEFAULT_RECURSION_LIMIT
 from surestep._constants import (
     CONFIG_KEY_CHECKPOINTER,
     CONFIG_KEY_DURABILITY,
@@ -174,6 +175,8 @@ class Env:
             configurable[CONFIG_KEY_NODE_ERROR] = context.node_error
         config["configurable"] = configurable
         config.pop("run_id", None)
+        if config.get("recursion_limit") is DEFAULT_RECURSION_LIMIT:  # nobody asked for one: nested runs have their own
+            del config["recursion_limit"]
         return config
 
     def resuming_of_children(self, context: TaskContext) -> bool | None:

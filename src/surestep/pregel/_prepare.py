@@ -15,6 +15,7 @@ from surestep._core.run import Request
 from surestep._drive.context import TASK_KEY, TaskContext
 from surestep._drive.env import Env
 from surestep._drive.saving import SaverPort
+from surestep.checkpoint.base import EXCLUDED_METADATA_KEYS
 from surestep.checkpoint.base.id import next_checkpoint_id
 from surestep.runtime import RunControl, Runtime, ServerInfo
 
@@ -134,7 +135,13 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
     return Prepared(
         env,
         request,
-        Show(modes, keys, now),
+        Show(
+            modes,
+            keys,
+            now,
+            graph.stream_channels_asis,
+            labels_of(config) if "tasks" in modes or "debug" in modes else {},
+        ),
         port,
         call.modes,
         call.subgraphs,
@@ -142,6 +149,15 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         durability,
         parent is not None,
     )
+
+
+def labels_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's own metadata and tags, without what the engine put there."""
+    hidden = EXCLUDED_METADATA_KEYS
+    labels = {
+        k: v for k, v in config["metadata"].items() if k not in hidden and not k.startswith(("langgraph_", "ls_"))
+    }
+    return {**labels, "tags": list(config["tags"])} if config["tags"] else labels
 
 
 def output_keys(graph: Pregel[Any, Any, Any, Any], call: Call) -> Any:

@@ -14,6 +14,7 @@ from surestep.graph._reach import reachable_classes
 from surestep.graph._schema import ROOT, mapper_of
 from surestep.graph._spec import StateNodeSpec
 from surestep.graph._writer import NodeWriter, RootWriter, barrier_name, trigger_name
+from surestep.pregel._schemas import SchemaMethods, is_pydantic, keyed_json_schema, root_model
 from surestep.pregel.main import Pregel
 from surestep.pregel.node import PregelNode
 from surestep.typing import ContextT, InputT, OutputT, StateT
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Mapper = Callable[[Any], Any]
 
 
-class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT]):
+class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT], SchemaMethods):
     """What `StateGraph.compile()` returns: a graph that can be run.
 
     `builder` is the StateGraph it was made from. `schema_to_mapper` has, for each schema that a node reads, the
@@ -176,15 +177,15 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT]):
         return self.builder.output_schema
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """A pydantic model of what the graph takes: the input schema, or one that is made of it."""
-        return self._model(self.builder.input_schema, "Input")
+        """A pydantic model of what the graph takes: the input schema itself, or one of a value of that type."""
+        schema: Any = self.builder.input_schema
+        return schema if is_pydantic(schema) else root_model(self.get_name("Input"), schema)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """A pydantic model of what the graph gives. Every key is optional: a run may leave any of them out."""
-        from surestep.graph._json_schema import model_of
-
-        channels = self.builder.schemas[self.builder.output_schema].channels
-        return model_of(self.get_name("Output"), {key: (ch.ValueType, None) for key, ch in channels.items()})
+        """A pydantic model of what the graph gives; every key is optional, since a run may leave any out."""
+        if self.output_channels == ROOT:
+            return root_model(self.get_name("Output"), self.builder.output_schema)
+        return super().get_output_schema(config)
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
         """The JSON schema of what the graph takes. Needs pydantic."""
@@ -194,24 +195,12 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT]):
         """The JSON schema of what the graph gives. Needs pydantic."""
         return self._json_schema(self.builder.output_schema, "Output")
 
-    def get_context_jsonschema(self) -> dict[str, Any] | None:
-        """The JSON schema of the context, None without one. ValueError unless it is a class with keys."""
-        from surestep.graph._json_schema import context_json_schema
-
-        return context_json_schema(self.context_schema)
-
     def _json_schema(self, schema: Any, suffix: str) -> dict[str, Any]:
-        from surestep.graph._json_schema import json_schema
-
-        return json_schema(schema, self.builder.schemas[schema].channels, self.get_name(suffix))
-
-    def _model(self, schema: Any, suffix: str) -> type[BaseModel]:
-        from surestep.graph._json_schema import model_of
-        from surestep.graph._schema import is_pydantic
-
-        if is_pydantic(schema):
-            return schema  # type: ignore[no-any-return]
-        return model_of(self.get_name(suffix), {ROOT: (schema, ...)})
+        channels = self.builder.schemas[schema].channels
+        if set(channels) != {ROOT}:
+            return keyed_json_schema(schema, channels, self.get_name(suffix))
+        made = root_model(self.get_name(suffix), schema).model_json_schema()
+        return dict(sorted({**made, "default": None}.items()))
 
 
 CompiledStateGraph.__module__ = "surestep.graph.state"

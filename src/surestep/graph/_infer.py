@@ -85,7 +85,7 @@ def _hint(function: Any, name: str) -> Any:
         return None
 
 
-def _declares_keys(cls: type) -> bool:
+def _declares_keys(cls: Any) -> bool:
     return not issubclass(cls, type) and bool(annotated_keys(cls))
 
 

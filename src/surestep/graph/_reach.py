@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from surestep.channels.base import BaseChannel
-from surestep.graph._schema import is_pydantic
+from surestep.pregel._schemas import is_pydantic
 
 _KNOWN: Final = ("builtins", "surestep.", "langchain_core.messages.", "langchain_core.documents.")
 """Modules whose classes every serializer of ours revives anyway."""

@@ -18,6 +18,7 @@ from surestep.channels.binop import BinaryOperatorAggregate
 from surestep.channels.delta import DeltaChannel
 from surestep.channels.last_value import LastValue
 from surestep.managed.base import ManagedValueSpec, is_managed_value
+from surestep.pregel._schemas import is_pydantic
 
 ROOT: Final = "__root__"
 
@@ -158,10 +159,3 @@ def mapper_of(schema: Any, keys: list[str]) -> Callable[[Mapping[str, Any]], Any
 
 def _make(schema: Callable[..., Any], values: Mapping[str, Any]) -> Any:
     return schema(**values)
-
-
-def is_pydantic(schema: Any) -> bool:
-    """Whether `schema` is a pydantic model class, of v2 or v1. Pydantic is not imported to find out."""
-    if not isinstance(schema, type):
-        return False
-    return hasattr(schema, "model_fields") or (hasattr(schema, "__fields__") and hasattr(schema, "parse_obj"))

@@ -213,7 +213,7 @@ def test_an_update_in_the_middle_of_a_step(E: Engine, node: str | None) -> None:
     """The finished sibling's result and the open question both survive it."""
     bodies = Bodies(E)
     nodes = {"done": bodies.say("done"), "a": bodies.ask("a"), "end": say("end")}
-    app = E.graph(Log, nodes, "START > done > end", "START > a > end").compile(checkpointer=E.saver())
+    app = E.graph(Log, nodes, "START > done", "START > a", "done, a > end").compile(checkpointer=E.saver())
     E.invoke(app, {"log": []}, E.config())
     E.update(app, E.config(), {"log": ["edit"]}, as_node=node)
     assert waiting(E, app) == ["a?"] and "a" in E.state(app, E.config()).next

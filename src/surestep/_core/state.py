@@ -216,7 +216,7 @@ class _EditSpec:
 
 
 def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate], at_head: bool) -> Step[None]:
-    """Values as if nodes had returned them. `at_head`: the checkpoint is the newest one, so its step may be under way."""
+    """Values as if nodes had returned them. `at_head`: the checkpoint is the newest, so its step may be under way."""
     head, blueprint, pending = run.head, run.blueprint, run.pending or Pending()
     head.updated = None
     if saved is None:

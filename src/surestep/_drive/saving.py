@@ -73,7 +73,7 @@ class SaverPort:
     def _checkpoint(self, command: Commit, background: bool) -> dict[str, Any]:
         """The checkpoint with its values: those that changed where that is all the saver needs."""
         head: Any = command.checkpoint["channel_values"]
-        names = command.new_versions if self.unit_of_work else head.channels
+        names = command.new_versions if self.unit_of_work else command.checkpoint["channel_versions"]
         values = head.values_to_keep(names)
         return {**command.checkpoint, "channel_values": isolate(values) if background else values}
 

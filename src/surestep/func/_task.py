@@ -79,7 +79,7 @@ class TaskFunction(Generic[P, T]):
         timeout: TimeoutPolicy | None = None,
     ) -> None:
         self.func = func
-        self.name: str = name or getattr(func, "__name__", type(func).__name__)
+        self.name = name or str(getattr(func, "__name__", type(func).__name__))
         self.cache_policy = cache_policy
         if timeout is not None and not inspect.iscoroutinefunction(func):
             raise ValueError(
@@ -97,7 +97,7 @@ class TaskFunction(Generic[P, T]):
         )
         self.plan = NodePlan(self.name, node, {}, ())
         functools.update_wrapper(self, func)
-        self.__name__ = self.name  # type: ignore[assignment]
+        self.__name__ = self.name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -14,7 +14,6 @@ class Dialect(NamedTuple):
     its own.
 
     `pairs`: a row source `(value ->> 0 AS first, ...)` over a JSON array of pairs, its one parameter.
-    `metadata_is`: a condition that a metadata key has a value; parameters: path, value.
     """
 
     name: str
@@ -23,8 +22,6 @@ class Dialect(NamedTuple):
     schema: Callable[[], list[str]]
     has_schema: str
     pairs: str
-    metadata_is: str
-    metadata_path: Callable[[str], str]
 
 
 def statements(script: str) -> list[str]:
@@ -41,6 +38,4 @@ SQLITE = Dialect(
     schema=lambda: statements((HERE / "sqlite" / "schema.sql").read_text()),
     has_schema="SELECT 1 FROM sqlite_master WHERE name = 'surestep_schema'",
     pairs="SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?)",
-    metadata_is="CASE metadata_type WHEN 'json' THEN json_extract(metadata, ?) IS ? ELSE 1 END",
-    metadata_path=lambda key: f'$."{key}"',
 )

@@ -23,8 +23,6 @@ from surestep._sql.dialect import Dialect
 from surestep._sql.rows import (
     Version,
     divide,
-    dump_metadata,
-    load_metadata,
     merge_writes,
     pack_small,
     pack_writes,
@@ -62,8 +60,11 @@ FROM surestep_checkpoints c WHERE {_AT} ORDER BY checkpoint_id DESC LIMIT 1"""
 
 _PUT = """
 INSERT INTO surestep_checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET parent_id = excluded.parent_id, type = excluded.type, checkpoint = excluded.checkpoint,
+ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET
+    parent_id = excluded.parent_id, type = excluded.type, checkpoint = excluded.checkpoint,
     metadata_type = excluded.metadata_type, metadata = excluded.metadata, small = excluded.small"""
+
+_SMALL = f"SELECT small FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id = ?"
 
 _INSERT_WRITE = """
 INSERT INTO surestep_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -97,7 +98,7 @@ def commit(
     thread_id, ns, parent = address_of(config, exact=bool(writes))
     id = checkpoint["id"]
     body, blobs, rows = changes(serde.dumps_typed, checkpoint, new_versions, writes)
-    meta = dump_metadata(serde, get_checkpoint_metadata(config, metadata))
+    meta = serde.dumps_typed(get_checkpoint_metadata(config, metadata))
 
     found = yield Statement(_HEAD, (thread_id, ns))
     head, head_small, head_has_writes = found[0] if found else (None, None, 0)
@@ -105,15 +106,12 @@ def commit(
     appended = head is None or id > head
     if not appended:
         yield from _make_room(thread_id, ns, id, parent)
-    if parent is not None and parent != head:
-        found = yield Statement(
-            f"SELECT small FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id = ?", (thread_id, ns, parent)
-        )
-        parent_small = found[0][0] if found else None
-    else:
-        parent_small = head_small if parent is not None else None
-
-    small, large = divide(blobs, _carried(serde, checkpoint, new_versions, parent_small))
+    packed = head_small
+    if parent is None or parent != head:
+        found = yield Statement(_SMALL, (thread_id, ns, parent))
+        packed = found[0][0] if found else None
+    inherited = _own_values(serde, checkpoint, new_versions) if packed is None else unpack_small(packed)
+    small, large = divide(checkpoint["channel_versions"], new_versions, blobs, inherited)
     led = None
     if rows and appended and parent == head and not head_has_writes:
         led, rows = pack_writes(rows), []
@@ -121,9 +119,13 @@ def commit(
     if rows:
         yield _write_statement(_PUT_WRITE, thread_id, ns, str(parent), rows)
     if large:
-        params = [(thread_id, ns, version, channel, *value) for channel, version, value in large]
-        yield Statement(_PUT_VALUE, params, many=True)
+        yield _put_values(thread_id, ns, large)
     return address(thread_id, ns, id)
+
+
+def _put_values(thread_id: str, ns: str, values: Sequence[tuple[str, Version, Typed]]) -> Statement:
+    params = [(thread_id, ns, version, channel, *value) for channel, version, value in values]
+    return Statement(_PUT_VALUE, params, many=True)
 
 
 def _check_head(config: Mapping[str, Any], thread_id: str, ns: str, head: str | None) -> None:
@@ -134,27 +136,11 @@ def _check_head(config: Mapping[str, Any], thread_id: str, ns: str, head: str | 
         raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
 
 
-def _carried(
-    serde: SerializerProtocol,
-    checkpoint: Checkpoint,
-    new_versions: ChannelVersions,
-    parent_small: bytes | None,
-) -> list[tuple[str, Version, Typed]]:
-    """The small values that the checkpoint has from its parent.
-
-    With a parent that isn't there, whatever values the checkpoint itself carries take their place.
-    """
-    versions = checkpoint["channel_versions"]
-    if parent_small is not None:
-        small = unpack_small(parent_small)
-    else:
-        values, dumps = checkpoint["channel_values"], serde.dumps_typed
-        small = {channel: dumps(values[channel]) for channel in values if channel not in new_versions}
-    return [
-        (channel, versions[channel], value)
-        for channel, value in small.items()
-        if channel in versions and channel not in new_versions
-    ]
+def _own_values(serde: SerializerProtocol, checkpoint: Checkpoint, new_versions: ChannelVersions) -> dict[str, Typed]:
+    """What stands in for the values of a parent that isn't there: those that the checkpoint itself brings
+    along."""
+    values = checkpoint["channel_values"]
+    return {channel: serde.dumps_typed(values[channel]) for channel in values if channel not in new_versions}
 
 
 def _make_room(thread_id: str, ns: str, id: str, parent: str | None) -> Steps[None]:
@@ -203,7 +189,8 @@ def put_writes(
         stored = yield from _writes_of(thread_id, ns, str(id))
         if {row[:2] for row in stored} & {row[:2] for row in rows}:
             raise already_claimed(thread_id, task_id)
-    yield _write_statement(_PUT_WRITE, thread_id, ns, str(id), rows)
+    if rows:
+        yield _write_statement(_PUT_WRITE, thread_id, ns, str(id), rows)
 
 
 # ---- reading ----
@@ -247,7 +234,7 @@ def _load(
         ns,
         parent,
         body,
-        load_metadata(serde, metadata_type, metadata),
+        serde.loads_typed((metadata_type, metadata)),
         values.items(),
         [(task_id, channel, value) for task_id, _, channel, value, _ in writes],
     ).load(serde, config)
@@ -294,10 +281,6 @@ class Page:
                 self._add(f"{key} = ?", wanted[key])
         if before and before["configurable"].get("checkpoint_id"):
             self._add("checkpoint_id < ?", before["configurable"]["checkpoint_id"])
-        for key, value in filter.items():
-            # As far as the database can tell; `matches` has the last word.
-            if "." not in key and (value is None or isinstance(value, str | int)):
-                self._add(dialect.metadata_is, dialect.metadata_path(key), value)
 
     def _add(self, condition: str, *params: Any) -> None:
         self._conditions.append(condition)
@@ -314,7 +297,7 @@ class Page:
         )
         loaded = []
         for thread_id, ns, *row in found:
-            if not self._filter or matches(load_metadata(self._serde, row[4], row[5]), self._filter):
+            if not self._filter or matches(self._serde.loads_typed((row[4], row[5])), self._filter):
                 loaded.append((yield from _load(self._serde, self._dialect, thread_id, ns, row, None)))
                 if self._left is not None:
                     self._left -= 1
@@ -353,20 +336,18 @@ def delete_thread(thread_id: str) -> Steps[None]:
         yield Statement(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
 
 
-def delete_for_runs(serde: SerializerProtocol, dialect: Dialect, run_ids: Sequence[str]) -> Steps[None]:
+def delete_for_runs(serde: SerializerProtocol, run_ids: Sequence[str]) -> Steps[None]:
     """Delete the checkpoints of these runs, their writes, and the values that only they had."""
-    doomed: dict[tuple[str, str], list[str]] = {}
-    for run_id in run_ids:
-        found = yield Statement(
-            "SELECT thread_id, checkpoint_ns, checkpoint_id, metadata_type, metadata FROM "
-            f"surestep_checkpoints WHERE {dialect.metadata_is}",
-            (dialect.metadata_path("run_id"), run_id),
-        )
-        for thread_id, ns, id, *metadata in found:
-            if load_metadata(serde, *metadata).get("run_id") == run_id:
-                doomed.setdefault((thread_id, ns), []).append(id)
+    wanted = set(run_ids)
+    found = yield Statement(
+        "SELECT thread_id, checkpoint_ns, checkpoint_id, metadata_type, metadata FROM surestep_checkpoints"
+    )
+    doomed: dict[tuple[str, str], set[str]] = {}
+    for thread_id, ns, id, tag, metadata in found:
+        if serde.loads_typed((tag, metadata)).get("run_id") in wanted:
+            doomed.setdefault((thread_id, ns), set()).add(id)
     for (thread_id, ns), ids in doomed.items():
-        yield from _drop(serde, thread_id, ns, set(ids))
+        yield from _drop(serde, thread_id, ns, ids)
 
 
 def prune(serde: SerializerProtocol, thread_ids: Sequence[str], strategy: str) -> Steps[None]:

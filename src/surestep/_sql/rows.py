@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import ormsgpack
 
 from surestep.checkpoint.base._shared import Typed, WriteRow
-from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
-
-if TYPE_CHECKING:
-    from surestep.checkpoint.serde.base import SerializerProtocol
 
 SMALL_VALUE = 512
 SMALL_VALUES = 4096
@@ -21,34 +15,6 @@ SMALL_VALUES = 4096
 stay below SMALL_VALUES bytes in all: a row of its own would cost more."""
 
 Version = str | int | float
-
-_json = json.JSONEncoder(separators=(",", ":")).encode
-
-
-def dump_metadata(serde: SerializerProtocol, metadata: Mapping[str, Any]) -> tuple[str, str | bytes]:
-    """Metadata as ("json", text) when JSON gives it back unchanged and it may be readable, else by the
-    serializer."""
-    if isinstance(serde, JsonPlusSerializer) and _is_json(metadata):
-        return "json", _json(metadata)
-    return serde.dumps_typed(metadata)
-
-
-def load_metadata(serde: SerializerProtocol, type: str, data: str | bytes) -> dict[str, Any]:
-    """What `dump_metadata` was given."""
-    if type == "json":
-        return cast("dict[str, Any]", json.loads(data))
-    return cast("dict[str, Any]", serde.loads_typed((type, cast(bytes, data))))
-
-
-def _is_json(value: Any) -> bool:
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return True
-    if kind is dict:
-        return all(type(key) is str and _is_json(item) for key, item in value.items())
-    if kind is list:
-        return all(map(_is_json, value))
-    return kind is float and isfinite(value)
 
 
 def pack_small(values: Mapping[str, Typed]) -> bytes:
@@ -61,9 +27,9 @@ def unpack_small(data: bytes) -> dict[str, Typed]:
     return cast("dict[str, Typed]", ormsgpack.unpackb(data))
 
 
-def pack_writes(rows: Iterable[WriteRow]) -> bytes:
+def pack_writes(rows: list[WriteRow]) -> bytes:
     """The column `led_here`."""
-    return ormsgpack.packb([(task, idx, channel, *value, path) for task, idx, channel, value, path in rows])
+    return ormsgpack.packb(rows)
 
 
 def unpack_writes(data: bytes) -> list[WriteRow]:
@@ -87,21 +53,29 @@ def merge_writes(stored: Iterable[WriteRow], led: Iterable[WriteRow]) -> list[Wr
 
 
 def divide(
-    new: Iterable[tuple[str, Version, Typed]], carried: Iterable[tuple[str, Version, Typed]]
+    versions: Mapping[str, Version],
+    new_versions: Mapping[str, Version],
+    new: Sequence[tuple[str, Version, Typed]],
+    inherited: Mapping[str, Typed],
 ) -> tuple[dict[str, Typed], list[tuple[str, Version, Typed]]]:
     """The channel values of a checkpoint as (those in its row, those that get a row of their own).
 
-    `new` changed with this checkpoint; `carried` were in its parent's row.
+    `versions`: of all its channels; `new_versions`: of those that changed, whose values `new` has.
+    `inherited`: the values in its parent's row.
     """
-    small: dict[str, Typed] = {}
+    small = {
+        channel: value for channel, value in inherited.items() if channel not in new_versions and channel in versions
+    }
     large: list[tuple[str, Version, Typed]] = []
-    size = 0
-    for values in (carried, new):
-        for channel, version, value in values:
-            length = len(value[1]) + len(channel)
-            if length <= SMALL_VALUE and size + length <= SMALL_VALUES:
-                size += length
-                small[channel] = value
-            elif value[0] != "empty":
-                large.append((channel, version, value))
+    if len(small) + len(new) > SMALL_VALUES // SMALL_VALUE:
+        new = [*((channel, versions[channel], value) for channel, value in small.items()), *new]
+        small = {}
+    room = SMALL_VALUES
+    for channel, version, value in new:
+        length = len(value[1]) + len(channel)
+        if length <= SMALL_VALUE and length <= room:
+            room -= length
+            small[channel] = value
+        elif value[0] != "empty":
+            large.append((channel, version, value))
     return small, large

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from surestep._sql.dialect import SQLITE
 from surestep._sql.migrate import migrate
@@ -27,6 +27,20 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 60.0
 """How long a write waits for other processes to let it in before it fails with "database is locked"."""
+
+
+class Done(NamedTuple):
+    """The result of a generator that had nothing to say to the database."""
+
+    result: Any
+
+
+def started(steps: Steps[R]) -> tuple[Steps[R], Statement | Done]:
+    """The generator, and its first statement."""
+    try:
+        return steps, next(steps)
+    except StopIteration as stop:
+        return steps, Done(stop.value)
 
 
 class Runner(Protocol):
@@ -54,19 +68,19 @@ class SqliteRunner:
 
     def read(self, steps: Steps[R]) -> R:
         """What the generator returns, from one consistent view of the database."""
-        return self._run(steps, SQLITE.begin_read)
+        return self._run(*started(steps), SQLITE.begin_read)
 
     def write(self, steps: Steps[R]) -> R:
         """What the generator returns, after all of it is durable; nothing is stored if it raises."""
-        return self._run(steps, SQLITE.begin_write)
+        return self._run(*started(steps), SQLITE.begin_write)
 
     async def aread(self, steps: Steps[R]) -> R:
         """`read` in the worker thread."""
-        return await self._in_worker(self.read, steps)
+        return await self._in_worker(self._run, *started(steps), SQLITE.begin_read)
 
     async def awrite(self, steps: Steps[R]) -> R:
         """`write` in the worker thread. When the caller is cancelled it has either happened or never will."""
-        return await self._in_worker(self.write, steps)
+        return await self._in_worker(self._run, *started(steps), SQLITE.begin_write)
 
     def setup(self) -> None:
         """Bring the schema up to date, and switch a database file to write-ahead logging."""
@@ -74,7 +88,7 @@ class SqliteRunner:
             if not self._ready:
                 self._patiently("PRAGMA journal_mode = WAL")
                 if not self.conn.execute(SQLITE.has_schema).fetchall():
-                    self._transaction(migrate(SQLITE), SQLITE.begin_write)
+                    self._transaction(steps := migrate(SQLITE), next(steps), SQLITE.begin_write)
                 self._ready = True
 
     async def asetup(self) -> None:
@@ -88,7 +102,7 @@ class SqliteRunner:
         with self.lock:
             self.setup()
             if transaction:
-                self._begin(SQLITE.begin_write)
+                self._patiently(SQLITE.begin_write)
             cursor = self.conn.cursor()
             try:
                 yield cursor
@@ -109,20 +123,23 @@ class SqliteRunner:
         with self.lock:
             self.conn.close()
 
-    def _run(self, steps: Steps[R], begin: str) -> R:
+    def _run(self, steps: Steps[R], statement: Statement | Done, begin: str) -> R:
+        if isinstance(statement, Done):
+            return cast(R, statement.result)
         with self.lock:
             if not self._ready:
                 self.setup()
-            return self._transaction(steps, begin)
+            if self.conn.in_transaction:
+                raise RuntimeError(
+                    "The connection given to the saver has a transaction of its own open, which a "
+                    "checkpoint would have to end. Commit it first, or give the saver a connection of its "
+                    "own."
+                )
+            return self._transaction(steps, statement, begin)
 
-    def _transaction(self, steps: Steps[R], begin: str) -> R:
-        try:
-            statement = next(steps)
-        except StopIteration as stop:
-            result: R = stop.value
-            return result
+    def _transaction(self, steps: Steps[R], statement: Statement, begin: str) -> R:
         execute, executemany = self.conn.execute, self.conn.executemany
-        self._begin(begin)
+        self._patiently(begin)
         try:
             while True:
                 sql, params, many = statement
@@ -130,31 +147,20 @@ class SqliteRunner:
                 statement = steps.send(rows)
         except StopIteration as stop:
             execute("COMMIT")
-            result = stop.value
+            result: R = stop.value
             return result
         except BaseException:
             if self.conn.in_transaction:
                 execute("ROLLBACK")
             raise
 
-    def _begin(self, begin: str) -> None:
-        if self.conn.in_transaction:
-            raise RuntimeError(
-                "The connection given to the saver has a transaction of its own open, which a checkpoint "
-                "would have to end. Commit it first, or give the saver a connection of its own."
-            )
-        if begin == SQLITE.begin_write:
-            self._patiently(begin)
-        else:
-            self.conn.execute(begin)
-
-    def _patiently(self, sql: str) -> None:
-        """Execute a statement that has to wait for other connections, longer than SQLite waits by itself."""
+    def _patiently(self, sql: str, params: Sequence[Any] = ()) -> Rows:
+        """The rows of a statement that may have to wait for other connections longer than SQLite waits by
+        itself."""
         deadline = 0.0
         while True:
             try:
-                self.conn.execute(sql).fetchall()
-                return
+                return self.conn.execute(sql, params).fetchall()
             except Exception as error:
                 if not getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                     raise
@@ -220,11 +226,11 @@ class AiosqliteRunner:
 
     async def aread(self, steps: Steps[R]) -> R:
         """What the generator returns, from one consistent view of the database."""
-        return await self._undisturbed(self._run(steps, SQLITE.begin_read))
+        return await self._undisturbed(self._run(*started(steps), SQLITE.begin_read))
 
     async def awrite(self, steps: Steps[R]) -> R:
         """What the generator returns, after all of it is durable; nothing is stored if it raises."""
-        return await self._undisturbed(self._run(steps, SQLITE.begin_write))
+        return await self._undisturbed(self._run(*started(steps), SQLITE.begin_write))
 
     async def asetup(self) -> None:
         """Bring the schema up to date, and switch a database file to write-ahead logging."""
@@ -236,20 +242,17 @@ class AiosqliteRunner:
             return
         await self._fetch(Statement("PRAGMA journal_mode = WAL"))
         if not await self._fetch(Statement(SQLITE.has_schema)):
-            await self._transaction(migrate(SQLITE), SQLITE.begin_write)
+            await self._transaction(steps := migrate(SQLITE), next(steps), SQLITE.begin_write)
         self._ready = True
 
-    async def _run(self, steps: Steps[R], begin: str) -> R:
+    async def _run(self, steps: Steps[R], statement: Statement | Done, begin: str) -> R:
+        if isinstance(statement, Done):
+            return cast(R, statement.result)
         async with self._lock:
             await self._setup()
-            return await self._transaction(steps, begin)
+            return await self._transaction(steps, statement, begin)
 
-    async def _transaction(self, steps: Steps[R], begin: str) -> R:
-        try:
-            statement = next(steps)
-        except StopIteration as stop:
-            result: R = stop.value
-            return result
+    async def _transaction(self, steps: Steps[R], statement: Statement, begin: str) -> R:
         await self._fetch(Statement(begin))
         try:
             while True:
@@ -257,7 +260,7 @@ class AiosqliteRunner:
                 statement = steps.send(rows)
         except StopIteration as stop:
             await self._fetch(Statement("COMMIT"))
-            result = stop.value
+            result: R = stop.value
             return result
         except BaseException:
             await self._fetch(Statement("ROLLBACK"))

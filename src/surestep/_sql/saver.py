@@ -165,11 +165,11 @@ class SqlSaver(BaseCheckpointSaver[str]):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, and what only they had."""
-        self._runner.write(ops.delete_for_runs(self.serde, self._dialect, run_ids))
+        self._runner.write(ops.delete_for_runs(self.serde, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """`delete_for_runs`, awaited."""
-        await self._runner.awrite(ops.delete_for_runs(self.serde, self._dialect, run_ids))
+        await self._runner.awrite(ops.delete_for_runs(self.serde, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy everything of a thread to another one."""

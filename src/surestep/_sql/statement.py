@@ -3,8 +3,9 @@
     Steps[R] = Generator[Statement, Rows, R]
 
 A generator yields statements and is sent their rows; what it returns is the result of the operation. What
-it does before its first statement happens before the transaction begins: serializing belongs there, so that
-the database is not held up by it and a value that can't be saved leaves no trace.
+it does before its first statement happens in the caller's thread, before the transaction begins:
+serializing belongs there, so that nobody changes the value meanwhile, the database is not held up, and a
+value that can't be saved leaves no trace.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ CREATE TABLE surestep_checkpoints (
     parent_id      TEXT,            -- NULL for the first one of a thread
     type           TEXT NOT NULL,   -- the serializer's tag for the next column
     checkpoint     BLOB NOT NULL,   -- the checkpoint without its channel values
-    metadata_type  TEXT NOT NULL,   -- "json" for JSON text that filters can look into, else the serializer's tag
+    metadata_type  TEXT NOT NULL,   -- the serializer's tag for the next column
     metadata       BLOB NOT NULL,
     small          BLOB NOT NULL,   -- the small channel values: msgpack of {channel: [tag, bytes]}
     led_here       BLOB,            -- writes of the parent that were committed together with this checkpoint:
-                                    -- msgpack of [[task id, index, channel, tag, bytes, task path], ...]
+                                    -- msgpack of [[task id, index, channel, [tag, bytes], task path], ...]
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
 ) WITHOUT ROWID;
 

@@ -157,12 +157,12 @@ def update_state(run: Run, updates: Sequence[StateUpdate]) -> Step[dict[str, Any
         yield from _clear(run)
     elif first.as_node == INPUT:
         _only(updates, INPUT)
-        yield from _as_input(run, first)
+        yield from _as_input(run, first, at_head=saved is not None and loaded.head_id == run.head.anchor.id)
     elif first.as_node == "__copy__":
         _only(updates, "__copy__")
         yield from _copy(run, saved, first)
     else:
-        yield from _edit(run, saved, updates, at_head=loaded.head_id == run.head.anchor.known_id())
+        yield from _edit(run, saved, updates, at_head=saved is not None and loaded.head_id == run.head.anchor.id)
     return config_at(run.request.config, run.head.ns, run.head.anchor.id, parents)
 
 
@@ -183,11 +183,14 @@ def _clear(run: Run) -> Step[None]:
     yield from run.commit("update", urgent=True)
 
 
-def _as_input(run: Run, update: StateUpdate) -> Step[None]:
+def _as_input(run: Run, update: StateUpdate, at_head: bool) -> Step[None]:
     head, blueprint = run.head, run.blueprint
     writes = input_writes(blueprint, update.values)
     if not writes:
         raise InvalidUpdateError(f"Received no input writes for {blueprint.input_channels}: the update has no values.")
+    if at_head:
+        rows = TaskRows(str(uuid5(UUID(head.anchor.id), INPUT)), "", writes)
+        yield Save(head.ns, head.anchor.id, rows, urgent=True)
     left = plan(head, blueprint, run.step, run.stop, inputs=False)
     apply_writes(head, blueprint, [*left, input_task(head, blueprint, writes, run.step)])
     head.updated = None
@@ -231,7 +234,7 @@ def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate], at_head: bool) -
     tasks = []
     for number, (update, name) in enumerate(zip(updates, names, strict=True)):
         task = yield from _run_writers(run, name, update, number, planned, plain)
-        if task.id in {other.id for other in planned}:
+        if at_head:
             yield Save(head.ns, head.anchor.id, TaskRows(task.id, task.path_text, task.writes), urgent=True)
         tasks.append(task)
     waiting: list[Task] = []

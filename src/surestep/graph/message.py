@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         def __init__(self) -> None: ...
 
 else:
-    AnyMessage = Any  # what annotations mean at run time: messages of either kind
+    AnyMessage = Messages = Any  # what annotations mean at run time: messages of either kind
 
 __all__ = ("REMOVE_ALL_MESSAGES", "MessageGraph", "MessagesState", "add_messages")
 

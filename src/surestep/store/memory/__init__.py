@@ -78,20 +78,28 @@ class InMemoryStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do the operations; their results, in order."""
         plan = self._plan(ops)
-        queries, texts = {}, []
-        if self.embeddings is not None:
-            queries = {query: self.embeddings.embed_query(query) for query in plan.queries}
-            texts = self.embeddings.embed_documents(plan.texts) if plan.texts else []
-        return self._run(plan, queries, texts)
+        return self._run(plan, *self._embed(plan))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do the operations; their results, in order."""
         plan = self._plan(ops)
-        queries, texts = {}, []
-        if self.embeddings is not None:
-            queries = {query: await self.embeddings.aembed_query(query) for query in plan.queries}
-            texts = await self.embeddings.aembed_documents(plan.texts) if plan.texts else []
-        return self._run(plan, queries, texts)
+        return self._run(plan, *await self._aembed(plan))
+
+    def _embed(self, plan: _Plan) -> tuple[list[Vector], list[Vector]]:
+        """The vectors of the queries, and those of the texts to store."""
+        if self.embeddings is None:
+            return [], []
+        queries = [self.embeddings.embed_query(query) for query in plan.queries]
+        return queries, self.embeddings.embed_documents(plan.texts) if plan.texts else []
+
+    async def _aembed(self, plan: _Plan) -> tuple[list[Vector], list[Vector]]:
+        if self.embeddings is None or not (plan.queries or plan.texts):
+            return [], []
+        import asyncio
+
+        asked = [self.embeddings.aembed_query(query) for query in plan.queries]
+        queries = list(await asyncio.gather(*asked))
+        return queries, await self.embeddings.aembed_documents(plan.texts) if plan.texts else []
 
     def _plan(self, ops: Iterable[Op]) -> _Plan:
         plan = _Plan(list(ops))
@@ -122,10 +130,11 @@ class InMemoryStore(BaseStore):
             texts += [(path if len(found) == 1 else f"{path}.{i}", text) for i, text in enumerate(found)]
         return texts
 
-    def _run(self, plan: _Plan, queries: dict[str, Vector], vectors: list[Vector]) -> list[Result]:
+    def _run(self, plan: _Plan, queries: list[Vector], vectors: list[Vector]) -> list[Result]:
         self._check(vectors, plan.texts)
+        nearest_to = dict(zip(plan.queries, queries, strict=True))
         with self._lock:
-            results = [self._read(op, queries) for op in plan.ops]
+            results = [self._read(op, nearest_to) for op in plan.ops]
             for (namespace, key), op in plan.puts.items():
                 self._write(namespace, key, op)
             for (namespace, key, path), vector in zip(plan.places, vectors, strict=True):

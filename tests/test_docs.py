@@ -116,3 +116,11 @@ def test_every_invariant_names_its_tests() -> None:
     rules = re.split(r"^\d+\. ", (ROOT / "INVARIANTS.md").read_text(), flags=re.MULTILINE)[1:]
     unproven = [rule.splitlines()[0] for rule in rules if "`tests/" not in rule]
     assert not unproven
+
+
+def test_every_difference_is_on_its_page() -> None:
+    from compat.registry import DIFFERENCES, load_all
+
+    load_all()
+    shown = set(re.findall(r"`([a-z]+-\w+)`", (ROOT / "docs" / "moving-from-langgraph.md").read_text()))
+    assert shown == {difference.name for difference in DIFFERENCES}

@@ -187,7 +187,7 @@ def _take_command(run: Run, reading: Reading) -> Step[Sequence[tuple[str, Any]]]
         rows = TaskRows(NULL_TASK_ID, "", [*known, *edits])
         save = Save(run.head.ns, run.head.anchor.id, rows, urgent=True)
         if run.request.durability == "exit" or reading.superseded:
-            run.held.append(save)
+            run.held_edits.append(save)
         else:
             yield save
     return edits

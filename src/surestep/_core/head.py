@@ -93,7 +93,7 @@ class Anchor:
         self.parent_id = parent_id
         self.format = format
         self._mint = mint
-        self._ids: dict[int, str] = {}
+        self._ids: dict[int, str] = {}  # holds one id: `setdefault` lets one of several threads decide
 
     @property
     def id(self) -> str:

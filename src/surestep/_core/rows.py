@@ -94,9 +94,10 @@ class Pending:
 
 def rows_of_success(writes: Writes) -> Writes:
     """A finished task's rows: never only control rows, so that "finished" can be seen."""
-    if all(channel in CONTROL for channel, _ in writes):
-        return [*writes, (NO_WRITES, None)]
-    return writes
+    for channel, _ in writes:
+        if channel not in CONTROL:
+            return writes
+    return [*writes, (NO_WRITES, None)]
 
 
 def rows_of_pause(writes: Writes, questions: Sequence[Any]) -> Writes:

@@ -141,6 +141,7 @@ class Run:
         "first_step",
         "head",
         "held",
+        "held_edits",
         "keeps",
         "loaded_id",
         "metadata",
@@ -167,7 +168,8 @@ class Run:
         self.head: Head
         self.pending: Pending | None = None  # rows stored beside the loaded checkpoint
         self.parked: dict[Task, tuple[Any, ...]] = {}  # tasks whose questions nobody has answered yet
-        self.held: list[Save] = []  # rows that go with the next commit
+        self.held: list[tuple[Task, Sequence[tuple[str, Any]]]] = []  # rows that go with the next commit
+        self.held_edits: list[Save] = []  # edits of state that are kept when the run ends, if it takes no step
         self.keeps = request.saver
         self.newest: str | None = None  # the thread's newest checkpoint as this run knows it
         self.loaded_id: str | None = None
@@ -187,12 +189,13 @@ class Run:
 
     def keep(self, task: Task, writes: Sequence[tuple[str, Any]], last: bool, urgent: bool = False) -> Step[None]:
         """Keep a task's rows: at once, or (the step's last ones) with the step's checkpoint."""
-        rows = TaskRows(task.id, task.path_text, self._storable(writes))
-        save = Save(self.head.ns, self.head.anchor.id, rows, urgent=urgent)
         if self.request.durability == "exit" or (last and not urgent):
-            self.held.append(save)
+            self.held.append((task, writes))
         else:
-            yield save
+            yield Save(self.head.ns, task.anchor.id, self._rows(task, writes), urgent=urgent)
+
+    def _rows(self, task: Task, writes: Sequence[tuple[str, Any]]) -> TaskRows:
+        return TaskRows(task.id, task.path_text, self._storable(writes))
 
     def _storable(self, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
         untracked = self.blueprint.untracked
@@ -212,27 +215,28 @@ class Run:
         self.metadata = {"source": source, "step": self.step, "parents": dict(self.request.parents)}
         if self.request.durability == "exit":
             self.unsaved = True
-            self.held.clear()
         else:
             yield self._commit(before, urgent)
-            self.held.clear()
+        self.held.clear()
+        self.held_edits.clear()
 
     def _commit(self, parent: str | None, urgent: bool) -> Commit:
         head = self.head
+        versions, id = head.versions, head.anchor.id
         checkpoint = {
             "v": FORMAT,
             "ts": self.request.now(),
-            "id": head.anchor.id,
+            "id": id,
             "channel_values": head,  # the driver asks it for the values that the saver wants
-            "channel_versions": dict(head.versions),
-            "versions_seen": dict(head.seen),
+            "channel_versions": versions.copy(),
+            "versions_seen": head.seen.copy(),
             "updated_channels": None if head.updated is None else sorted(head.updated),
         }
-        new_versions = {key: head.versions[key] for key in head.dirty if key in head.versions}
-        rows = () if self.request.durability == "exit" else tuple([save.rows for save in self.held])
+        new_versions = {key: versions[key] for key in head.dirty if key in versions}
+        rows = () if self.request.durability == "exit" else [self._rows(task, writes) for task, writes in self.held]
         command = Commit(head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, urgent=urgent)
         head.dirty = set()
-        self.newest = head.anchor.id
+        self.newest = id
         return command
 
     def leave(self, failed: bool) -> Step[None]:
@@ -255,8 +259,11 @@ class Run:
         yield from self._save_held()
 
     def _save_held(self) -> Step[None]:
+        edits, self.held_edits = self.held_edits, []
+        yield from edits
         held, self.held = self.held, []
-        yield from held
+        for task, writes in held:
+            yield Save(self.head.ns, task.anchor.id, self._rows(task, writes))
 
     # answers
 

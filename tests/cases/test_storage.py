@@ -240,6 +240,7 @@ def test_no_table_keeps_a_deleted_thread(tmp_path: Path) -> None:
         bodies = Bodies(E)
         inner = E.graph(Log, {"a": bodies.ask("a")}, "START > a").compile()
         app = E.graph(Log, {"sub": inner}, "START > sub").compile(checkpointer=saver)
+        saver.setup()
         empty = rows_by_table(path)
         E.invoke(app, {"log": []}, E.config())
         assert rows_by_table(path) != empty

@@ -53,6 +53,12 @@ def watch_statements(points: Points) -> None:
         def cursor(self, factory: Any = Cursor) -> Any:
             return super().cursor(factory)
 
+        def execute(self, sql: str, *args: Any) -> Any:
+            return self.cursor().execute(sql, *args)
+
+        def executemany(self, sql: str, *args: Any) -> Any:
+            return self.cursor().executemany(sql, *args)
+
         def commit(self) -> None:
             around("COMMIT", super().commit)
 
@@ -77,7 +83,7 @@ def watched_saver(base: type, points: Points, note: Any) -> type:
     """A subclass of `base` whose calls pass the points of kind `call`, and are noted once they are durable."""
 
     def keys(writes: Any) -> list[str]:
-        return [key for channel, value in writes if channel == "log" for key in value]
+        return [key for channel, value in writes if channel == "log" for key in value if key != "in"]
 
     class Watched(base):  # type: ignore[misc]
         def put(self, config: Any, checkpoint: Any, metadata: Any, new: Any) -> Any:

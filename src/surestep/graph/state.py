@@ -358,7 +358,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         Warns (UnreachableJoinWarning) of a join that may wait for a node which never runs.
         """
         check_names(self, interrupt or ())
-        warn_of_dead_joins(self, stacklevel=3)
+        warn_of_dead_joins(self, stacklevel=2)
         self.compiled = True
         return self
 

@@ -141,7 +141,7 @@ def _only(channels: Channels, keys: Iterable[str]) -> Channels:
 
 
 def _default(schema: Any, key: str, hint: Any) -> Any:
-    """The default of a dataclass field or an annotated class attribute, None for an optional one; else `...`."""
+    """The default of a dataclass field, None where the type allows it; else `...`."""
     fields = getattr(schema, "__dataclass_fields__", None)
     if fields is not None and key in fields:
         field = fields[key]
@@ -149,8 +149,6 @@ def _default(schema: Any, key: str, hint: Any) -> Any:
             return field.default_factory()
         if field.default is not dataclasses.MISSING:
             return field.default
-    elif isinstance(schema, type) and hasattr(schema, key):
-        return getattr(schema, key)
     return None if _is_optional(hint) else ...
 
 

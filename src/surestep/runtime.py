@@ -152,7 +152,7 @@ class Runtime(Generic[ContextT]):
         none."""
         if self.execution_info is None:
             raise RuntimeError("Cannot patch execution_info before it has been set: this runtime belongs to no task.")
-        return replace(self, execution_info=self.execution_info.patch(**overrides))
+        return self.override(execution_info=self.execution_info.patch(**overrides))
 
     @property
     def drain_requested(self) -> bool:

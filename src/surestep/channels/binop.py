@@ -14,6 +14,9 @@ from surestep.types import Overwrite
 
 __all__ = ("BinaryOperatorAggregate",)
 
+# What may be an Overwrite; a look at the type settles it for most writes.
+_OVERWRITES = (Overwrite, dict)
+
 
 class BinaryOperatorAggregate(ValueChannel[Value], Generic[Value]):
     """Folds every write into the value with `operator(value, write)`, in the order of the writes.
@@ -76,13 +79,15 @@ class BinaryOperatorAggregate(ValueChannel[Value], Generic[Value]):
         folded = self.value
         overwritten = False
         for value in values:
-            is_overwrite, replacement = _get_overwrite(value)
-            if is_overwrite:
-                if overwritten:
-                    raise two_overwrites(self.key)
-                folded = replacement
-                overwritten = True
-            elif not overwritten:
+            if isinstance(value, _OVERWRITES):
+                is_overwrite, replacement = _get_overwrite(value)
+                if is_overwrite:
+                    if overwritten:
+                        raise two_overwrites(self.key)
+                    folded = replacement
+                    overwritten = True
+                    continue
+            if not overwritten:
                 folded = value if folded is MISSING else operator(folded, value)
         self.value = folded
         return True

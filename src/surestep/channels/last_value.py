@@ -28,7 +28,10 @@ class LastValue(ValueChannel[Value], Generic[Value]):
 
     def from_checkpoint(self, checkpoint: Any) -> LastValue[Value]:
         """A new channel with the saved value."""
-        channel = type(self)(self.typ, self.key)
+        cls = type(self)
+        channel = cls.__new__(cls)  # a graph makes one for each key in every run, and __init__ has nothing to add
+        channel.typ = self.typ
+        channel.key = self.key
         channel.value = checkpoint
         return channel
 

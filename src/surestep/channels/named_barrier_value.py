@@ -43,19 +43,17 @@ class _Barrier(BaseChannel[Value, Value, Any], Generic[Value]):
 
     def update(self, values: Sequence[Value]) -> bool:
         """Note the names; whether one of them is new. Raises InvalidUpdateError for a name not waited for."""
-        if not values:
+        if self.seen.issuperset(values):
             return False
-        unknown = [value for value in values if value not in self.names]
-        if unknown:
+        if not self.names.issuperset(values):
+            unknown = next(value for value in values if value not in self.names)
             raise InvalidUpdateError(
-                f"At key {self.key!r}: {unknown[0]!r} is not a name this barrier waits for: {self.names}.",
+                f"At key {self.key!r}: {unknown!r} is not a name this barrier waits for: {self.names}.",
                 channel=self.key,
             )
         # A new set each time: the old one was handed out by checkpoint() and must stay as it was.
-        seen = self.seen.union(values)
-        changed = len(seen) != len(self.seen)
-        self.seen = seen
-        return changed
+        self.seen = self.seen.union(values)
+        return True
 
     def get(self) -> Value:
         """None once the barrier is open. Raises EmptyChannelError until then."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic
 
 from surestep.channels.base import MISSING, BaseChannel, Value
@@ -61,7 +61,12 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value], list[Value]], Gene
 
     def update(self, values: Sequence[Value | list[Value]]) -> bool:
         """Collect the values; without `accumulate` those of the step before are dropped."""
-        new = list(_flatten(values))
+        new: list[Value] = []
+        for value in values:
+            if isinstance(value, list):
+                new.extend(value)
+            else:
+                new.append(value)
         # A new list each time: the old one was handed out by checkpoint() and must stay as it was.
         if self.accumulate:
             if new:
@@ -80,11 +85,3 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value], list[Value]], Gene
     def is_available(self) -> bool:
         """Whether there are any values."""
         return bool(self.values)
-
-
-def _flatten(values: Sequence[Value | list[Value]]) -> Iterator[Value]:
-    for value in values:
-        if isinstance(value, list):
-            yield from value
-        else:
-            yield value

@@ -10,7 +10,7 @@ from typing import Any
 
 import langgraph.channels as theirs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.types import Overwrite as TheirOverwrite
 
@@ -113,6 +113,7 @@ PLAIN: dict[str, tuple[Callable[[Any], Any], st.SearchStrategy[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", PLAIN)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_channel_behaves_alike(kind: str, data: st.DataObject) -> None:
     make, values = PLAIN[kind]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from surestep._core.ids import path_text
 from surestep.channels.base import BaseChannel
@@ -30,6 +30,13 @@ CONTROL = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME})  # rows that 
 UNFOLDED = frozenset({NO_WRITES, "__pregel_push", RETURN, *CONTROL})  # writes that no channel receives
 
 
+class Identity(NamedTuple):
+    """What tells a node's code from other code, where results are cached."""
+
+    name: str | None  # "module.qualname" of its function, if it has one
+    mark: bytes  # differs wherever results may differ
+
+
 class NodeLike(Protocol):
     """What the core reads of a `pregel.node.PregelNode`."""
 
@@ -40,17 +47,22 @@ class NodeLike(Protocol):
     metadata: Any
     retry_policy: Any
     timeout: Any
+    cache_policy: Any
     is_error_handler: bool
     error_handler_node: str | None
 
     @property
     def subgraphs(self) -> Any: ...
 
+    @property
+    def identity(self) -> Identity: ...
+
 
 class NodePlan:
     """One node: how it is triggered, what it reads, and how its failures are treated."""
 
     __slots__ = (
+        "cache_policy",
         "handler",
         "hidden",
         "is_handler",
@@ -87,6 +99,7 @@ class NodePlan:
         self.timeout = spec.timeout
         self.is_handler = spec.is_error_handler
         self.handler = spec.error_handler_node
+        self.cache_policy = spec.cache_policy
         self.path = ("__pregel_pull", name)
         self.path_text = path_text(self.path)
 
@@ -106,6 +119,8 @@ class Blueprint:
     """A graph ready to run. Immutable once made; shared by all runs of the graph."""
 
     __slots__ = (
+        "cache_policy",
+        "caches",
         "channels",
         "finishing",
         "input_channels",
@@ -132,6 +147,7 @@ class Blueprint:
         retry: Sequence[Any],
         handlers: Mapping[str, str],
         untracked: Iterable[str],
+        cache_policy: Any = None,
     ) -> None:
         self.name = name
         self.channels = dict(channels)
@@ -139,6 +155,10 @@ class Blueprint:
         self.nodes = {key: NodePlan(key, node, managed, retry) for key, node in nodes.items()}
         for key, handler in handlers.items():
             self.nodes[key].handler = handler
+        self.cache_policy = cache_policy  # of nodes and tasks without one
+        for node in self.nodes.values():
+            node.cache_policy = None if node.is_handler else node.cache_policy or cache_policy
+        self.caches = any(node.cache_policy is not None for node in self.nodes.values())
         self.input_channels = input_channels
         self.output_channels = output_channels
         self.stream_channels = stream_channels

@@ -100,6 +100,20 @@ class Answer(NamedTuple):
     error: BaseException | None
 
 
+class Recall(NamedTuple):
+    """Look results up in the cache. Answered with a dict of those that are there, by key."""
+
+    keys: Sequence[tuple[tuple[str, ...], str]]  # namespace and key of each
+
+
+class Remember(NamedTuple):
+    """Put a task's writes into the cache."""
+
+    key: tuple[tuple[str, ...], str]
+    writes: Sequence[tuple[str, Any]]
+    ttl: int | None  # seconds; None: for ever
+
+
 class Next(NamedTuple):
     """Wait for the next event; `step`, if the step has a time limit, is the step that it counts for."""
 
@@ -113,7 +127,8 @@ class Emit(NamedTuple):
     payload: Any
 
 
-Command: TypeAlias = Load | ListCheckpoints | Replay | Save | Commit | Settle | Spawn | Abandon | Answer | Next | Emit
+Storage: TypeAlias = Load | ListCheckpoints | Replay | Save | Commit | Settle | Recall | Remember
+Command: TypeAlias = Storage | Spawn | Abandon | Answer | Next | Emit
 Step: TypeAlias = Generator[Any, Any, R]  # yields a Command, is sent what it asked for
 
 NEXT = Next()

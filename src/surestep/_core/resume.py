@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from surestep._core.blueprint import ERROR, RESUME
 from surestep._core.commands import Save, Step, TaskRows
-from surestep._core.ids import interrupt_id
+from surestep._core.ids import NS_SEP, interrupt_id, recast
 from surestep._core.rows import ANSWER, Pending, TaskStatus
 from surestep._core.task import Task, handler
 from surestep.errors import AlreadyAnswered, AmbiguousResume, UnknownInterruptError
@@ -53,7 +53,7 @@ def _take_over(run: Run, task: Task, status: TaskStatus) -> None:
 
 def _unanswered(run: Run, task: Task, status: TaskStatus) -> tuple[Any, ...]:
     """The questions of a task that nobody answered; none as soon as one of them was, for then it goes on."""
-    if any(ns.startswith(task.ns) for ns in run.request.deep):
+    if any(reaches_into(ns, task.ns) for ns in run.request.deep):
         return ()
     answered = {interrupt_id(task.ns, k) for k in range(len(task.answers))} | run.request.answers.keys()
     if any(question.id in answered for question in status.questions):
@@ -76,6 +76,12 @@ def _hand_over(run: Run, task: Task, status: TaskStatus, tasks: list[Task]) -> N
         _take_over(run, takes_over, own)
 
 
+def reaches_into(ns: str, task_ns: str) -> bool:
+    """Whether a namespace lies in that of a task; the task may have had another id when it was made."""
+    inner, outer = recast(ns), recast(task_ns)
+    return inner == outer or inner.startswith(outer + NS_SEP)
+
+
 def is_answer_map(resume: Any) -> bool:
     """Whether a resume value names the questions it answers: a dict whose keys are all question ids."""
     return (
@@ -94,6 +100,9 @@ def take_answers(run: Run, resume: Any, old: bool) -> Step[None]:
     if old:
         _reopen(pending)
     waiting = {question.id: question for question in _open_questions(run, pending)}
+    if run.request.deep and not is_answer_map(resume):
+        run.request.loose.append(resume)  # the checkpoint further down asks anew, under another id
+        return
     if is_answer_map(resume):
         answers = dict(resume)
         if unknown := [key for key in answers if key not in waiting]:

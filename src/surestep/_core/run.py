@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from surestep._core.apply import apply_writes
 from surestep._core.begin import begin
 from surestep._core.blueprint import ERROR, HIDDEN, INTERRUPT, Blueprint
+from surestep._core.cache import Key, recall
 from surestep._core.commands import SETTLE, Commit, Emit, Save, Step, TaskRows
 from surestep._core.emit import Show
 from surestep._core.events import RunStopped
@@ -40,12 +41,14 @@ class Request:
         "base_ns",
         "before",
         "bound",
+        "caching",
         "checkpoint_id",
         "config",
         "control",
         "deep",
         "durability",
         "input",
+        "loose",
         "mapped",
         "mint",
         "nested",
@@ -82,12 +85,14 @@ class Request:
         bound: str | None = None,
         resuming: bool | None = None,
         answers: dict[str, Any] | None = None,
+        loose: list[Any] | None = None,
         parents: Mapping[str, str] | None = None,
         run_id: Any = None,
         strict: bool = False,
         before: Any = (),
         after: Any = (),
         timed: bool = False,
+        caching: bool = False,
     ) -> None:
         self.input = input
         self.config = config
@@ -107,12 +112,14 @@ class Request:
         self.bound = bound  # nested, replaying: the newest checkpoint older than this one
         self.resuming = resuming  # nested: what the enclosing run says; None at the root
         self.answers = answers if answers is not None else {}  # question id -> answer, shared with nested runs
+        self.loose = loose if loose is not None else []  # answers for whoever asks first, shared likewise
         self.parents = parents or {}
         self.run_id = run_id
         self.strict = strict
         self.before = before  # static interrupts: names, or "*"
         self.after = after
         self.timed = timed  # steps have a time limit, which the driver knows
+        self.caching = caching  # the driver has a cache
 
     def copy(self, **changes: Any) -> Request:
         """The same request with some things changed."""
@@ -158,6 +165,7 @@ class Run:
         "step",
         "stop",
         "tasks",
+        "to_cache",
         "unsaved",
     )
 
@@ -182,6 +190,7 @@ class Run:
         self.answered: dict[str, str] = {}  # question id -> task id under which its answer was claimed
         self.shown = False
         self.tasks: list[Task] = []  # of the current step
+        self.to_cache: dict[Task, tuple[Key, int | None]] = {}  # where their results go, and for how long
         self.step = -1
         self.stop = 0
 
@@ -342,6 +351,8 @@ def _steps(this: Run) -> Step[str]:
             raise GraphInterrupt()
         if request.control.drain_requested:
             return "draining"
+        if request.caching and blueprint.caches:
+            yield from recall(this, tasks)
         if show.modes:
             yield from _announce(this, tasks)
         this.tasks = tasks

@@ -16,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from surestep._core import rows
+from surestep._core.cache import recall_call, remember
 from surestep._core.commands import NEXT, Abandon, Answer, Next, Spawn, Step
 from surestep._core.events import Abandoned, Called, Ended, Expired, RunStopped, StepExpired
 from surestep._core.retry import delay_before_retry
@@ -40,7 +41,8 @@ class Superstep:
         self.questions: dict[Task, tuple[Any, ...]] = {}
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
-        self.quiet = not run.keeps and not run.show.modes  # nobody wants to hear of a task's end
+        # nobody wants to hear of a task's end
+        self.quiet = not run.keeps and not run.show.modes and not run.to_cache
 
     def play(self) -> Step[None]:
         """Run every task that has no writes yet; ends normally, or raises what ended the step."""
@@ -95,6 +97,8 @@ class Superstep:
         run = self.run
         if run.keeps:
             yield from run.keep(task, rows.rows_of_success(task.writes), last=not self.live)
+        if run.to_cache:
+            yield from remember(run, task)
         if run.show.modes:
             yield from run.show.finished(task, run.step)
         if task.call is not None:
@@ -197,6 +201,12 @@ class Superstep:
             task.writes, task.restored = list(status.outputs), True
             yield Answer(call, task.writes[0][1], None)
             return
+        if run.request.caching and self.failure is None:
+            yield from recall_call(run, task)
+            if task.restored:
+                yield from run.show.restored(task)
+                yield Answer(call, task.writes[0][1], None)
+                return
         if status is not None:
             task.answers = run.answers_of(task, status)
         if self.failure is None:

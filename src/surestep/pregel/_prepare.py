@@ -111,6 +111,7 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         bound=place.bound,
         resuming=place.resuming,
         answers=parent.env.run.request.answers if parent is not None else None,
+        loose=parent.env.run.request.loose if parent is not None else None,
         parents=parent.env.parents_of_children() if parent is not None else None,
         run_id=config["metadata"].get("run_id"),
         strict=bool(configurable.get(CONFIG_KEY_STRICT_RESUME)) and parent is None,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Self
 
+    from surestep._core.blueprint import Identity
     from surestep.types import TracePolicy
 
 __all__ = [
@@ -126,6 +127,7 @@ class PregelNode:
     """
 
     __slots__ = (
+        "_identity",
         "_subgraphs",
         "bound",
         "cache_policy",
@@ -188,6 +190,7 @@ class PregelNode:
         self.is_error_handler = is_error_handler
         self.error_handler_node = error_handler_node
         self._subgraphs: list[Any] | None = None if subgraphs is None else list(subgraphs)
+        self._identity: Identity | None = None
 
     @property
     def subgraphs(self) -> list[Any]:
@@ -198,6 +201,15 @@ class PregelNode:
             found = None if self.bound is None else find_subgraph(self.bound)
             self._subgraphs = [] if found is None else [found]
         return self._subgraphs
+
+    @property
+    def identity(self) -> Identity:
+        """What tells its code from other code, for cached results. Worked out on first use: it may pickle values."""
+        if self._identity is None:
+            from surestep.pregel._identity import identity_of
+
+            self._identity = identity_of(self.bound, self.writers)
+        return self._identity
 
     def __repr__(self) -> str:
         name = "passthrough" if self.bound is None else self.bound.name

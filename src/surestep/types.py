@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Generic,
     Literal,
     NamedTuple,
@@ -326,7 +325,7 @@ class Command(Generic[N]):
     resume: dict[str, Any] | Any | None = None
     goto: Send | Sequence[Send | N] | N = ()
 
-    PARENT: ClassVar[Literal["__parent__"]] = "__parent__"
+    PARENT = "__parent__"
 
     def __repr__(self) -> str:
         given = ((name, getattr(self, name)) for name in ("graph", "update", "resume", "goto"))

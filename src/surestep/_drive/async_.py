@@ -23,6 +23,8 @@ from surestep._core.commands import (
     ListCheckpoints,
     Load,
     Next,
+    Recall,
+    Remember,
     Replay,
     Save,
     Settle,
@@ -31,6 +33,7 @@ from surestep._core.commands import (
 from surestep._core.events import Abandoned, Called, Ended, Expired, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive.body import body, run_async
+from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.env import Env, Sink
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
@@ -154,6 +157,8 @@ class AsyncDriver:
             return self._abandon(command)
         if kind is Answer:
             return self._resolve(command)
+        if kind is Recall or kind is Remember:
+            return await self._use_cache(command)
         assert kind in (Load, ListCheckpoints, Replay)
         assert self.port is not None
         return self.port.answer(command, [await self._read(call) for call in self.port.reads(command)])
@@ -224,11 +229,19 @@ class AsyncDriver:
             return [found async for found in self.port.saver.alist(*call.args, **call.kwargs)]
         return await getattr(self.port.saver, f"a{call.name}")(*call.args, **call.kwargs)
 
+    async def _use_cache(self, command: Recall | Remember) -> Any:
+        name, argument = cache_call(command)
+        try:
+            return await _through(getattr(self.env.cache, f"a{name}")(argument))
+        except Exception as error:
+            return without_cache(command, error)
+
     # attempts
 
     def _spawn(self, command: Spawn) -> None:
         context = TaskContext(self.env, command.task, command.attempt)
         self.contexts[command.task] = context
+        context.started()
         context.scope = copy_context()
         context.scope.run(enter, context)
         self.waiting.append((command.delay, context))
@@ -282,7 +295,6 @@ class AsyncDriver:
                 await self.turns.acquire()
             started = True
             try:
-                context.started()
                 if context.task.timeout is not None:
                     watch = Watch(self, context)
                 await run_async(body(context), context)

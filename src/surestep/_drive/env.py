@@ -56,6 +56,7 @@ class Env:
         "_replayed",
         "address",
         "blueprint",
+        "cache",
         "calls",
         "config",
         "custom",
@@ -86,11 +87,13 @@ class Env:
         replayed: Replayed | None,
         custom: bool,
         address: dict[str, str],
+        cache: Any = None,
     ) -> None:
         self.blueprint = blueprint
         self.config = config
         self.ns = ns
         self.runtime = runtime
+        self.cache = cache
         self.saver = saver
         self.saver_setting = saver_setting  # what nested graphs inherit
         self.durability = durability  # only if the caller named one

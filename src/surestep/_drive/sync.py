@@ -23,6 +23,8 @@ from surestep._core.commands import (
     ListCheckpoints,
     Load,
     Next,
+    Recall,
+    Remember,
     Replay,
     Save,
     Settle,
@@ -33,6 +35,7 @@ from surestep._core.run import Outcome
 from surestep._core.task import Call
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
+from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.env import Env, Sink
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
@@ -150,6 +153,8 @@ class SyncDriver:
             return self._abandon(command)
         if kind is Answer:
             return _resolve(command)
+        if kind is Recall or kind is Remember:
+            return self._use_cache(command)
         assert kind in (Load, ListCheckpoints, Replay)
         assert self.port is not None
         return self.port.answer(command, [self._read(call) for call in self.port.reads(command)])
@@ -193,11 +198,19 @@ class SyncDriver:
         found = self._call(call)
         return list(found) if call.name == "list" else found
 
+    def _use_cache(self, command: Recall | Remember) -> Any:
+        name, argument = cache_call(command)
+        try:
+            return getattr(self.env.cache, name)(argument)
+        except Exception as error:
+            return without_cache(command, error)
+
     # attempts
 
     def _spawn(self, command: Spawn) -> None:
         context = TaskContext(self.env, command.task, command.attempt)
         self.contexts[command.task] = context
+        context.delay = command.delay
         self.waiting.append((time.monotonic() + command.delay if command.delay else 0.0, context))
 
     def _next(self, timed_step: int | None) -> Any:
@@ -207,7 +220,7 @@ class SyncDriver:
         elif self.inline and len(self.waiting) == 1 and not self.lanes and self.inbox.empty():
             due, context = self.waiting.popleft()
             if due:
-                time.sleep(max(0.0, due - time.monotonic()))
+                time.sleep(context.delay)
             self.thread = threading.get_ident()
             event: Any = copy_context().run(attempt, context)
             if not self.inbox.empty():
@@ -329,8 +342,8 @@ class SyncDriver:
 
 def attempt(context: TaskContext) -> Ended:
     """Run one attempt at a task, whatever comes of it."""
-    enter(context)
     context.started()
+    enter(context)
     error: BaseException | None = None
     try:
         run_sync(body(context), context)

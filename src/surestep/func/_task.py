@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from surestep._constants import RETURN
 from surestep._context import current_task
 from surestep._core.blueprint import NodePlan
+from surestep._core.cache import namespace
 from surestep._drive.call import Call, injections
 from surestep.config import get_config
 from surestep.pregel.node import PregelNode, Writer
@@ -18,6 +19,7 @@ from surestep.types import CachePolicy, RetryPolicy, TimeoutPolicy
 
 if TYPE_CHECKING:
     from surestep._drive.context import TaskContext
+    from surestep.cache.base import BaseCache
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -109,6 +111,16 @@ class TaskFunction(Generic[P, T]):
             get_config()  # raises, and says what to do
             raise RuntimeError(f"Task '{self.name}' was called outside of a run: call it in an entrypoint or a node.")
         return context.call(self.name, self.plan, (args, kwargs))
+
+    def clear_cache(self, cache: BaseCache[Any]) -> None:
+        """Forget the results of this task in a cache."""
+        if self.cache_policy is not None:
+            cache.clear([namespace(self.plan, called=True)])
+
+    async def aclear_cache(self, cache: BaseCache[Any]) -> None:
+        """As `clear_cache`."""
+        if self.cache_policy is not None:
+            await cache.aclear([namespace(self.plan, called=True)])
 
     def __repr__(self) -> str:
         return f"TaskFunction({self.name!r})"

@@ -413,6 +413,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         )
         self._attach_all(compiled)
         compiled.checkpointer = compiled._with_classes(checkpointer)
+        compiled.cache = compiled._with_classes(cache)
         compiled.validate()
         return compiled
 

@@ -88,6 +88,7 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         configurable["thread_id"] = str(configurable["thread_id"])
     durability, named = resolve_durability(call, parent, configurable, saver)
     runtime = make_runtime(graph, call, parent, configurable)
+    cache = resolve_cache(graph, parent)
     place = Place(graph, parent, configurable, saver)
     above = parent.env.down.modes if parent is not None and parent.env.down is not None else frozenset()
     modes = call.modes | above
@@ -118,6 +119,7 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         before=call.interrupt_before or graph.interrupt_before_nodes,
         after=call.interrupt_after or graph.interrupt_after_nodes,
         timed=graph.step_timeout is not None,
+        caching=cache is not None,
     )
     env = Env(
         blueprint=graph.blueprint,
@@ -132,6 +134,7 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         replayed=parent.env.replayed if parent is not None else None,
         custom="custom" in modes,
         address=place.address,
+        cache=cache,
     )
     return Prepared(
         env,
@@ -184,6 +187,13 @@ def resolve_saver(graph: Pregel[Any, Any, Any, Any], parent: TaskContext | None)
             "graph with a saver, e.g. compile(checkpointer=InMemorySaver())."
         )
     return graph.checkpointer, graph.checkpointer
+
+
+def resolve_cache(graph: Pregel[Any, Any, Any, Any], parent: TaskContext | None) -> Any:
+    """The cache of this run: its own, or that of the enclosing one."""
+    if graph.cache is not None or parent is None or parent.env.cache is None:
+        return graph.cache
+    return graph._with_classes(parent.env.cache)
 
 
 def resolve_durability(

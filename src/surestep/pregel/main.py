@@ -19,6 +19,7 @@ from surestep.channels.base import BaseChannel
 from surestep.channels.topic import Topic
 from surestep.channels.untracked_value import UntrackedValue
 from surestep.managed.base import is_managed_value
+from surestep.pregel._cache import CacheMethods
 from surestep.pregel._prepare import Call, Prepared, as_modes, prepare
 from surestep.pregel._shape import conclude, result, shaper
 from surestep.pregel._state import StateMethods
@@ -55,7 +56,7 @@ RESERVED = frozenset(
 )
 
 
-class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
+class Pregel(StateMethods, CacheMethods, Generic[StateT, ContextT, InputT, OutputT]):
     """A graph of nodes that read and write channels, run step by step.
 
     nodes: name -> `PregelNode` or `NodeBuilder`; channels: name -> channel or managed value; input_channels,
@@ -147,6 +148,7 @@ class Pregel(StateMethods, Generic[StateT, ContextT, InputT, OutputT]):
                 retry=self.retry_policy,
                 handlers=self.node_error_handler_map,
                 untracked=[key for key, channel in channels.items() if isinstance(channel, UntrackedValue)],
+                cache_policy=self.cache_policy,
             )
         return self._blueprint
 

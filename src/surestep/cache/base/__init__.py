@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from surestep.checkpoint.serde.base import SerializerProtocol
 
 __all__ = ("BaseCache", "FullKey", "Namespace", "ValueT")
@@ -31,6 +33,15 @@ class BaseCache(ABC, Generic[ValueT]):
 
             serde = JsonPlusSerializer(pickle_fallback=False)
         self.serde = serde
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...] | type]) -> Self:
+        """The same cache with a serializer that revives these types too, if its serializer has such a list."""
+        from copy import copy
+
+        extend = getattr(self.serde, "with_msgpack_allowlist", None)
+        twin = copy(self)
+        twin.serde = self.serde if extend is None else extend(extra_allowlist)
+        return twin
 
     @abstractmethod
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:

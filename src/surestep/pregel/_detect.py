@@ -40,7 +40,7 @@ def find_subgraph(call: Call) -> Any | None:
             pending += thing.values()
         elif isinstance(thing, list | tuple):
             pending += thing
-        elif hasattr(thing, "steps"):  # a LangChain sequence
+        elif isinstance(getattr(thing, "steps", None), list | tuple):  # a LangChain sequence
             pending += thing.steps
         else:
             for held in _held_by(thing):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from types import SimpleNamespace
 from typing import Any, TypedDict
+from unittest.mock import Mock
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 from unit.builder.engines import ours, theirs
 
 
@@ -150,3 +152,11 @@ def test_a_property_that_raises_ends_the_search_there() -> None:
 
     holder = Holder()
     assert detected(ours, lambda state: holder.graph.invoke(state)) == []
+
+
+def test_mocks_and_runnables_hold_what_they_hold() -> None:
+    graph = inner(ours, "in a Runnable")
+    run = RunnableLambda(lambda state: graph.invoke(state))
+    for node in (run, RunnableLambda(len) | run):
+        assert detected(ours, node) == ["in a Runnable"]
+    assert detected(ours, Mock(return_value=None)) == []

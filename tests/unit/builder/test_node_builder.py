@@ -99,3 +99,11 @@ def test_entries() -> None:
     assert writer(3) == [("a", 3), ("b", 8), ("c", 3)]
     assert writer(None) == [("a", None), ("b", 8)]
     assert repr(PASSTHROUGH) == "PASSTHROUGH"
+
+
+def test_a_copy_has_lists_of_its_own() -> None:
+    node = NodeBuilder().subscribe_to("a").write_to("b").meta("t").build()
+    twin = node.copy({"metadata": {"k": 1}})
+    twin.triggers.append("c")
+    assert (node.triggers, node.metadata, twin.triggers, twin.metadata) == (["a"], {}, ["a", "c"], {"k": 1})
+    assert twin.bound is node.bound and node.copy().writers == node.writers

@@ -132,8 +132,8 @@ class SequenceCall(Call):
     __slots__ = ("steps",)
 
     def __init__(self, steps: Sequence[Call], name: str | None = None) -> None:
-        super().__init__(name or " | ".join(step.name for step in steps), None, target=tuple(steps))
         self.steps = tuple(steps)
+        super().__init__(name or " | ".join(step.name for step in steps), None, target=self.steps)
         self.is_async = all(step.is_async for step in steps)
 
     def invoke(self, input: Any, task: TaskContext) -> Any:
@@ -155,8 +155,8 @@ class ParallelCall(Call):
     __slots__ = ("steps",)
 
     def __init__(self, steps: Mapping[str, Call], name: str | None = None) -> None:
-        super().__init__(name or f"parallel<{','.join(steps)}>", None, target=dict(steps))
         self.steps = dict(steps)
+        super().__init__(name or f"parallel<{','.join(steps)}>", None, target=self.steps)
         self.is_async = all(step.is_async for step in steps.values())
 
     def invoke(self, input: Any, task: TaskContext) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def coerce(thing: Any, name: str | None = None) -> Call:
     if is_runnable(thing):
         from surestep.integrations.langchain import coerce_runnable
 
-        return typing.cast(Call, coerce_runnable(thing, name))
+        return coerce_runnable(thing, name)
     if callable(thing):
         return _function(thing, name or name_of(thing))
     if isinstance(thing, Mapping):

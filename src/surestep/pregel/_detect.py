@@ -32,8 +32,7 @@ def find_subgraph(call: Call) -> Any | None:
     while pending:
         thing = pending.pop(0)
         if isinstance(thing, Call):
-            steps = getattr(thing, "steps", None)
-            thing = thing.target if steps is None else steps
+            thing = thing.target
         if _counts(thing):
             return thing
         if isinstance(thing, dict):

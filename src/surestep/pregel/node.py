@@ -6,7 +6,7 @@ writer in turn and collects `(channel, value)` pairs. Nothing here touches a che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from surestep._constants import TASKS
@@ -210,6 +210,17 @@ class PregelNode:
 
             self._identity = identity_of(self.bound, self.writers)
         return self._identity
+
+    def copy(self, update: Mapping[str, Any] | None = None) -> PregelNode:
+        """A node with the attributes in `update` changed; it has lists of its own and shares everything else."""
+        twin = object.__new__(type(self))
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(twin, name, list(value) if isinstance(value, list) else value)
+        twin._identity = None  # what it runs and writes may be what changes
+        for name, value in (update or {}).items():
+            setattr(twin, "_subgraphs" if name == "subgraphs" else name, value)
+        return twin
 
     def __repr__(self) -> str:
         name = "passthrough" if self.bound is None else self.bound.name

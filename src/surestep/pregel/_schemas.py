@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 import typing
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +87,39 @@ class SchemaMethods:
             raise ValueError(f"Invalid context schema type: {schema}. Must be a BaseModel, TypedDict or dataclass.")
         return schema_of_class(schema)
 
+    def config_schema(self, *, include: Sequence[str] | None = None) -> type[BaseModel]:
+        """Deprecated: `get_context_jsonschema` says what a caller may set.
+
+        A pydantic model of the config: the context under `configurable`, and the settings named in `include`.
+        """
+        _warn_of_config_schema("config_schema")
+        return self._config_model(include or ())
+
+    def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
+        """Deprecated: the JSON schema of what `config_schema` returns."""
+        _warn_of_config_schema("get_config_jsonschema")
+        return self._config_model(include or ()).model_json_schema()
+
+    def _config_model(self, include: Sequence[str]) -> type[BaseModel]:
+        from uuid import UUID
+
+        from surestep.types import RunnableConfig
+
+        hints = typing.get_type_hints(RunnableConfig, localns={"UUID": UUID})
+        fields: dict[str, tuple[Any, Any]] = {}
+        if self.context_schema is not None:
+            fields["configurable"] = self.context_schema, None
+        fields |= {key: (hints[key], None) for key in hints if key in include and key != "configurable"}
+        return model_of(self.get_name("Config"), fields)
+
+
+def _warn_of_config_schema(method: str) -> None:
+    from surestep.warnings import LangGraphDeprecatedSinceV10
+
+    warnings.warn(
+        f"`{method}` is deprecated. Use `get_context_jsonschema` instead.", LangGraphDeprecatedSinceV10, stacklevel=3
+    )
+
 
 def keyed_json_schema(schema: Any, channels: Channels, name: str) -> dict[str, Any]:
     """The JSON schema of a state: as it is for pydantic models and TypedDicts, else made of its channels.
@@ -103,7 +138,19 @@ def schema_of_class(schema: Any) -> dict[str, Any]:
         return typing.cast("dict[str, Any]", schema.model_json_schema())
     from pydantic import TypeAdapter
 
-    return TypeAdapter(schema).json_schema()
+    return TypeAdapter(readable(schema)).json_schema()
+
+
+def readable(schema: Any) -> Any:
+    """A schema as pydantic reads it: before Python 3.12 it wants the TypedDict of typing_extensions."""
+    if sys.version_info >= (3, 12) or not typing.is_typeddict(schema):
+        return schema
+    from typing_extensions import TypedDict
+
+    make: Any = TypedDict
+    twin = make(schema.__name__, typing.get_type_hints(schema, include_extras=True), total=schema.__total__)
+    twin.__doc__, twin.__module__ = schema.__doc__, schema.__module__
+    return twin
 
 
 def model_of(name: str, fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
@@ -119,7 +166,7 @@ def root_model(name: str, hint: Any) -> type[BaseModel]:
     import pydantic
 
     make, base = typing.cast(Any, pydantic.create_model), typing.cast(Any, pydantic.RootModel)
-    return make(name, __base__=base[hint])  # type: ignore[no-any-return]
+    return make(name, __base__=base[readable(hint)])  # type: ignore[no-any-return]
 
 
 def is_pydantic(schema: Any) -> bool:

@@ -21,6 +21,7 @@ from surestep.channels.untracked_value import UntrackedValue
 from surestep.managed.base import is_managed_value
 from surestep.pregel._cache import CacheMethods
 from surestep.pregel._prepare import Call, Prepared, as_modes, prepare
+from surestep.pregel._schemas import SchemaMethods
 from surestep.pregel._shape import conclude, result, shaper
 from surestep.pregel._state import StateMethods
 from surestep.pregel.node import NodeBuilder, PregelNode, policies
@@ -56,7 +57,7 @@ RESERVED = frozenset(
 )
 
 
-class Pregel(StateMethods, CacheMethods, Generic[StateT, ContextT, InputT, OutputT]):
+class Pregel(StateMethods, SchemaMethods, CacheMethods, Generic[StateT, ContextT, InputT, OutputT]):
     """A graph of nodes that read and write channels, run step by step.
 
     nodes: name -> `PregelNode` or `NodeBuilder`; channels: name -> channel or managed value; input_channels,

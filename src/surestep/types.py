@@ -382,7 +382,7 @@ def ensure_valid_checkpointer(checkpointer: Checkpointer) -> Checkpointer:
     if not isinstance(checkpointer, type) and all(hasattr(checkpointer, method) for method in methods):
         return checkpointer
     raise TypeError(
-        "Invalid checkpointer: expected a saver (a BaseCheckpointSaver such as InMemorySaver), True, False "
+        "Invalid checkpointer provided. Expected a saver (a BaseCheckpointSaver such as InMemorySaver), True, False "
         f"or None, got {type(checkpointer).__name__}."
     )
 

@@ -46,6 +46,12 @@ class Called(NamedTuple):
     call: Call
 
 
+class CallDropped(NamedTuple):
+    """Whoever called a task does not wait for it any more."""
+
+    call: Call
+
+
 class Part(NamedTuple):
     """A node, or a graph inside it, put something on the stream."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from surestep._core.blueprint import CONTROL, ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME
+from surestep._core.blueprint import CONTROL, ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN
 from surestep._core.ids import NULL_TASK_ID
 
 Writes = Sequence[tuple[str, Any]]
@@ -111,6 +111,11 @@ def rows_of_failure(writes: Writes, error: BaseException, node: str, handled: bo
     if handled:
         rows.append((ERROR_SOURCE_NODE, node))
     return last_of_each(rows)
+
+
+def returned(writes: Writes) -> Any:
+    """What a called task returned."""
+    return next((value for channel, value in writes if channel == RETURN), None)
 
 
 def last_of_each(writes: Writes) -> Writes:

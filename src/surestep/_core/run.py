@@ -220,7 +220,7 @@ class Run:
         head.advance(self.step, _later(before, self.newest))
         if not self.keeps:
             return
-        self.parent_id = before
+        self.parent_id = before if self.request.durability != "exit" else self.loaded_id  # as it will be stored
         self.metadata = {"source": source, "step": self.step, "parents": dict(self.request.parents)}
         if self.request.durability == "exit":
             self.unsaved = True

@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -208,7 +208,7 @@ def _copy(run: Run, saved: Any, update: StateUpdate) -> Step[None]:
     if update.values is not None:
         run.step += 1
         items = [StateUpdate(*item) for item in update.values]
-        yield from _edit(run, saved, items, at_head=False)
+        yield from _edit(run, saved, items, at_head=True)
 
 
 class _EditSpec:
@@ -232,9 +232,9 @@ def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate], at_head: bool) -
     names = [_as_node(run, saved, update, len(updates) > 1) for update in updates]
     plain = under_way and updates[0].as_node is None  # an edit of the state and of nothing else
     open_names = {task.name for task, status in statuses.items() if not status.finished}
-    tasks = []
+    tasks: list[Task] = []
     for number, (update, name) in enumerate(zip(updates, names, strict=True)):
-        task = yield from _run_writers(run, name, update, number, planned, plain)
+        task = yield from _run_writers(run, name, update, number, planned, {done.id for done in tasks}, plain)
         if at_head:
             yield Save(head.ns, head.anchor.id, TaskRows(task.id, task.path_text, task.writes), urgent=True)
         tasks.append(task)
@@ -255,7 +255,7 @@ def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate], at_head: bool) -
 
 
 def _run_writers(
-    run: Run, name: str, update: StateUpdate, number: int, planned: Sequence[Task], plain: bool
+    run: Run, name: str, update: StateUpdate, number: int, planned: Sequence[Task], used: Collection[str], plain: bool
 ) -> Step[Task]:
     """The writes that `name` would have made of the values."""
     head, node = run.head, run.blueprint.nodes[name]
@@ -267,7 +267,9 @@ def _run_writers(
     path = (INTERRUPT, number)
     task = Task(head, name, node, path, (INTERRUPT,), (), update.values, run.step)
     task.node = node.with_spec(spec)
-    task._id = update.task_id or next((other.id for other in planned if other.name == name), None)
+    task._id = update.task_id or next(
+        (other.id for other in planned if other.name == name and other.id not in used), None
+    )
     if task._id is None:
         task._id = str(uuid5(UUID(head.anchor.id), INTERRUPT[:number] if number else INTERRUPT))
     yield Spawn(task, 1, 0.0)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from surestep._core import rows
 from surestep._core.cache import recall_call, remember
 from surestep._core.commands import NEXT, Abandon, Answer, Next, Spawn, Step
-from surestep._core.events import Abandoned, Called, Ended, Expired, RunStopped, StepExpired
+from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired, RunStopped, StepExpired
 from surestep._core.retry import delay_before_retry
 from surestep._core.task import Call, Task, called, handler
 from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, is_invalid_resume
@@ -85,11 +85,14 @@ class Superstep:
             yield Abandon(event.task, event.attempt)
             event.task.writes = []
             yield from self._broke(event.task, event.attempt, self._timeout_error(event))
+        elif type(event) is CallDropped:
+            for task, attempt in self.live.items():
+                if task.call is event.call:
+                    yield Abandon(task, attempt)
         elif type(event) is StepExpired and event.step == self.run.step:
             self.failure = self.failure or TimeoutError("Timed out")
             for task, attempt in self.live.items():
                 yield Abandon(task, attempt)
-            self.live.clear()  # nobody waits for them: what they still do counts for nothing
 
     # ends of attempts
 
@@ -102,7 +105,7 @@ class Superstep:
         if run.show.modes:
             yield from run.show.finished(task, run.step)
         if task.call is not None:
-            yield Answer(task.call, task.writes[0][1] if task.writes else None, None)
+            yield Answer(task.call, rows.returned(task.writes), None)
 
     def _broke(self, task: Task, attempt: int, error: BaseException) -> Step[None]:
         if isinstance(error, GraphInterrupt):
@@ -116,7 +119,7 @@ class Superstep:
                 yield Answer(task.call, None, error)
         elif isinstance(error, Abandoned):
             del self.live[task]
-            if error.started:
+            if error.started and task.call is None:
                 yield from self._keep_failure(task, error.error, handled=False)
         elif (delay := self._delay(task, attempt, error)) is not None:
             self.live[task] = attempt + 1
@@ -199,7 +202,7 @@ class Superstep:
             yield from run.show.starts([task], run.step)
         if status is not None and status.finished:
             task.writes, task.restored = list(status.outputs), True
-            yield Answer(call, task.writes[0][1], None)
+            yield Answer(call, rows.returned(task.writes), None)
             return
         if run.request.caching and self.failure is None:
             yield from recall_call(run, task)

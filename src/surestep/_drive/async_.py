@@ -30,7 +30,7 @@ from surestep._core.commands import (
     Settle,
     Spawn,
 )
-from surestep._core.events import Abandoned, Called, Ended, Expired, Part, RunStopped, StepExpired
+from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive.body import body, run_async
 from surestep._drive.caching import cache_call, without_cache
@@ -341,7 +341,9 @@ class AsyncDriver:
             from concurrent.futures import Future
 
             future = Future()
-        self.put(Called(Call(context.task, next(context.calls), name, spec, raw, future)))
+        call = Call(context.task, next(context.calls), name, spec, raw, future)
+        future.add_done_callback(lambda done: self.put(CallDropped(call)) if done.cancelled() else None)
+        self.put(Called(call))
         if context not in self.running:
             self._start_pump(context)
         return future

@@ -31,6 +31,7 @@ class TaskContext:
         "_runtime",
         "attempt",
         "calls",
+        "delay",
         "env",
         "fenced",
         "graphs",
@@ -51,6 +52,7 @@ class TaskContext:
         self.questions = count()  # how many answers it has asked for
         self.calls = count()  # how many tasks it has called
         self.graphs = count()  # how many graphs have run in it
+        self.delay = 0.0  # seconds that it waits before it starts
         self.scope: Any = None  # the context variables it runs with
         self._config: dict[str, Any] | None = None
         self._runtime: Runtime[Any] | None = None

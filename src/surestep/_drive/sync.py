@@ -305,7 +305,10 @@ class SyncDriver:
         context = self.contexts.get(command.task)
         if context is None:  # it has ended; its report is on the way
             return
-        context.fenced = self.deadline is None and self.step_timeout is not None  # nobody waits for it any more
+        if self.deadline is None and self.step_timeout is not None:  # out of time: nobody waits for it any more
+            context.fenced = True
+            self.inbox.put(Ended(command.task, command.attempt, [], Abandoned(started=True)))
+            return
         with self.lock:
             waiting = context in self.jobs
             if waiting:
@@ -360,6 +363,8 @@ def noted(error: BaseException, context: TaskContext) -> BaseException:
 
 def _resolve(command: Answer) -> None:
     future = command.call.future
+    if future.cancelled():
+        return
     if command.error is not None:
         future.set_exception(command.error)
     else:

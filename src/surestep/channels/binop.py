@@ -113,7 +113,7 @@ def two_overwrites(key: str) -> InvalidUpdateError:
     """The error of a key that was overwritten twice in a step."""
     return InvalidUpdateError(
         create_error_message(
-            message=f"At key {key!r}: two Overwrite were written in one step, and only one can win. "
+            message=f"At key {key!r}: Can receive only one Overwrite value per super-step. "
             "Let one node overwrite the key.",
             error_code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
         ),

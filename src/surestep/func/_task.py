@@ -67,6 +67,12 @@ class CalledFunction(Call):
         return await asyncio.to_thread(self.func, *args, **kwargs)
 
 
+def _name_of(func: Any) -> str:
+    while isinstance(func, functools.partial):
+        func = func.func
+    return str(getattr(func, "__name__", type(func).__name__))
+
+
 class TaskFunction(Generic[P, T]):
     """A function made a task. Calling it in a run starts it and gives a future: `.result()` in sync code,
     `await` in async code."""
@@ -81,7 +87,7 @@ class TaskFunction(Generic[P, T]):
         timeout: TimeoutPolicy | None = None,
     ) -> None:
         self.func = func
-        self.name = name or str(getattr(func, "__name__", type(func).__name__))
+        self.name = name or _name_of(func)
         self.cache_policy = cache_policy
         if timeout is not None and not inspect.iscoroutinefunction(func):
             raise ValueError(

@@ -23,6 +23,12 @@ def validate_graph(graph: Pregel[Any, Any, Any, Any], reserved: Collection[str])
         subscribed |= set(node.triggers)
         _known(f"Node '{name}' reads", _names(node.channels), graph.channels)
         _known(f"Node '{name}' is triggered by", node.triggers, channels)
+    for name, node in graph.nodes.items():
+        if node.timeout is not None and node.bound is not None and not node.bound.is_async:
+            raise ValueError(
+                "Node timeouts are only supported for async nodes because sync Python execution cannot be safely "
+                f"cancelled in-process. Node '{name}' is sync."
+            )
     _validate_ends(graph, channels, subscribed)
     for names in (graph.interrupt_before_nodes, graph.interrupt_after_nodes):
         if names != "*":

@@ -178,7 +178,7 @@ def test_two_overwrites_in_a_step(channel: BaseChannel[Any, Any, Any]) -> None:
     channel.key = "total"
     channel.update([1])
     before = channel.get()
-    with pytest.raises(InvalidUpdateError, match="At key 'total': two Overwrite") as caught:
+    with pytest.raises(InvalidUpdateError, match="At key 'total': Can receive only one Overwrite") as caught:
         channel.update([Overwrite([1]), 2, {"__overwrite__": [3]}])
     assert caught.value.channel == "total"
     assert channel.get() == before

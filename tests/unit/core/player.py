@@ -37,6 +37,7 @@ class Spec:
         self.is_error_handler = policies.get("is_handler", False)
         self.error_handler_node = policies.get("handler")
         self.subgraphs = ()
+        self.cache_policy = None
         self.writers = ()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from surestep._core.apply import apply_edits, apply_writes
 from surestep._core.blueprint import INPUT, INTERRUPT, START, TASKS, Blueprint
-from surestep._core.commands import SETTLE, Emit, Load, Replay, Save, Step, TaskRows
+from surestep._core.commands import SETTLE, Emit, ListCheckpoints, Load, Replay, Save, Step, TaskRows
 from surestep._core.events import Loaded
 from surestep._core.head import Anchor, Head
 from surestep._core.ids import NULL_TASK_ID
@@ -40,7 +40,8 @@ class Reading:
         flag = request.resuming
         self.resuming = history and (asked_to_resume if flag is None else flag)
         self.addressed = request.checkpoint_id is not None
-        self.superseded = self.addressed and loaded.head_id != request.checkpoint_id
+        old = loaded.saved is not None and loaded.saved.checkpoint["id"] != loaded.head_id
+        self.superseded = old and (self.addressed or request.seeks)
         into_child = bool(request.deep) and not self.superseded  # the address means a checkpoint further down
         self.travelling = self.addressed and not into_child and (request.mapped or not (answering or bool(flag)))
         self.forks = self.resuming and self.travelling and (source not in ("update", "fork") or self.superseded)
@@ -104,6 +105,8 @@ def load(run: Run) -> Step[Loaded]:
         loaded = yield Load(request.base_ns or request.ns, request.checkpoint_id, request.bound)
         if request.base_ns:  # the state comes from another namespace; ours is empty so far
             loaded = loaded._replace(head_id=(yield Load(request.ns)).head_id)
+    if request.seeks and loaded.saved is not None:
+        loaded = yield from _where_asked(run, loaded)
     saved = loaded.saved
     values: Mapping[str, Any] = saved.checkpoint["channel_values"] if saved is not None else {}
     channels = {key: spec.from_checkpoint(values.get(key, MISSING)) for key, spec in blueprint.channels.items()}
@@ -122,6 +125,16 @@ def load(run: Run) -> Step[Loaded]:
     run.newest = loaded.head_id
     run.step = run.metadata.get("step", -2) + 1
     run.stop = run.step + request.recursion_limit + 1
+    return loaded
+
+
+def _where_asked(run: Run, loaded: Loaded) -> Step[Loaded]:
+    """The checkpoint beside which the question stands that is being answered anew; the newest if there is none."""
+    found = yield ListCheckpoints(run.request.ns, None, None, None, None)
+    for saved in found:
+        for status in Pending(saved.pending_writes or ()).by_task.values():
+            if any(question.id in run.request.answers for question in status.questions):
+                return loaded._replace(saved=saved)
     return loaded
 
 

@@ -60,9 +60,13 @@ class Show:
         return not self._key_set.isdisjoint(updated)
 
     def starts(self, tasks: Sequence[Task], step: int) -> Iterable[Emit]:
+        labels = self.labels
         for task in tasks:
             if not task.node.hidden:
-                yield from self._debug("task", step, task_payload(task, self.labels), "tasks")
+                tags = [*labels.get("tags", ()), *task.node.tags]
+                yield from self._debug(
+                    "task", step, task_payload(task, {**labels, **task.node.metadata}, tags), "tasks"
+                )
 
     def restored(self, task: Task) -> Iterable[Emit]:
         """Updates of a task whose writes were there already."""
@@ -120,7 +124,7 @@ class Show:
         return {name: dict(rows)}
 
 
-def task_payload(task: Task, labels: Mapping[str, Any]) -> dict[str, Any]:
+def task_payload(task: Any, metadata: Mapping[str, Any], tags: Sequence[str]) -> dict[str, Any]:
     """A task as it starts, with the metadata and tags that the caller and the node gave it, if any."""
     payload: dict[str, Any] = {
         "id": task.id,
@@ -128,15 +132,12 @@ def task_payload(task: Task, labels: Mapping[str, Any]) -> dict[str, Any]:
         "input": task.input,
         "triggers": task.triggers,
     }
-    metadata = {**labels, **task.node.metadata}
-    if tags := [*labels.get("tags", ()), *task.node.tags]:
-        metadata["tags"] = tags
-    if metadata:
-        payload["metadata"] = metadata
+    if metadata or tags:
+        payload["metadata"] = {**metadata, "tags": list(tags)} if tags else dict(metadata)
     return payload
 
 
-def result_payload(task: Task, writes: Writes, keys: str | Sequence[str]) -> dict[str, Any]:
+def result_payload(task: Any, writes: Writes, keys: str | Sequence[str]) -> dict[str, Any]:
     wanted = {keys} if isinstance(keys, str) else set(keys)
     return {
         "id": task.id,

@@ -99,6 +99,7 @@ def take_answers(run: Run, resume: Any, old: bool) -> Step[None]:
     thread = run.request.config.get("configurable", {}).get("thread_id")
     if old:
         _reopen(pending)
+        run.request.seeks = True
     waiting = {question.id: question for question in _open_questions(run, pending)}
     if run.request.deep and not is_answer_map(resume):
         run.request.loose.append(resume)  # the checkpoint further down asks anew, under another id

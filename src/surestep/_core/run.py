@@ -60,6 +60,7 @@ class Request:
         "resuming",
         "run_id",
         "saver",
+        "seeks",
         "strict",
         "timed",
     )
@@ -89,6 +90,7 @@ class Request:
         parents: Mapping[str, str] | None = None,
         run_id: Any = None,
         strict: bool = False,
+        seeks: bool = False,
         before: Any = (),
         after: Any = (),
         timed: bool = False,
@@ -116,6 +118,7 @@ class Request:
         self.parents = parents or {}
         self.run_id = run_id
         self.strict = strict
+        self.seeks = seeks  # nested: an old question is answered anew; start from where it was asked
         self.before = before  # static interrupts: names, or "*"
         self.after = after
         self.timed = timed  # steps have a time limit, which the driver knows

@@ -25,22 +25,26 @@ def checkpoint_payload(run: Run, tasks: Sequence[Task]) -> dict[str, Any]:
         "values": head.read(run.blueprint.stream_channels),
         "metadata": dict(run.metadata),
         "next": [task.name for task in tasks],
-        "tasks": [_task_payload(run, task) for task in tasks],
+        "tasks": [
+            task_payload(
+                task,
+                status_of(run.pending, task),
+                run.blueprint.stream_channels,
+                child_config(run.request.config, task) if task.node.subgraphs else None,
+            )
+            for task in tasks
+        ],
     }
 
 
-def _task_payload(run: Run, task: Task) -> dict[str, Any]:
-    status = run.pending.by_task.get(task.id) if run.pending is not None else None
+def task_payload(task: Any, status: TaskStatus, keys: str | Sequence[str], state: Any) -> dict[str, Any]:
+    """A task in the payload of a checkpoint; `state`: the config of the graph inside it, if there is one."""
     payload: dict[str, Any] = {"id": task.id, "name": task.name}
-    if status is not None and status.error is not None:
-        payload["error"] = status.error
-    elif status is not None and status.finished:
-        payload["result"] = task_result(status, run.blueprint.stream_channels)
-    if "error" not in payload:
-        asked = status.questions if status is not None else ()
-        payload["interrupts"] = tuple([as_dict(question) for question in asked])
-    payload["state"] = child_config(run.request.config, task) if task.node.subgraphs else None
-    return payload
+    if status.error is not None:
+        return {**payload, "error": status.error, "state": state}
+    if status.finished:
+        payload["result"] = task_result(status, keys)
+    return {**payload, "interrupts": tuple([as_dict(question) for question in status.questions]), "state": state}
 
 
 def task_result(status: TaskStatus, keys: str | Sequence[str]) -> Any:

@@ -74,10 +74,10 @@ def _snapshot(run: Run, saved: Any, live: bool, child: Child | None) -> Step[Sta
     statuses = [(task, status_of(pending, task)) for task in tasks]
     if live:
         _show_finished(head, blueprint, statuses)
-    states = {}
+    states, keys = {}, blueprint.stream_channels
     for task in tasks:
         states[task] = yield from _state_of_child(run, task, child)
-    shown = tuple([_task(task, status, pending, live, blueprint, states[task]) for task, status in statuses])
+    shown = tuple([task_snapshot(task, status, pending, live, keys, states[task]) for task, status in statuses])
     parents = saved.metadata.get("parents") or {}
     return StateSnapshot(
         values=head.read(blueprint.stream_channels),
@@ -106,7 +106,10 @@ def _show_finished(head: Head, blueprint: Blueprint, statuses: Sequence[tuple[Ta
             head.views.clear()
 
 
-def _task(task: Task, status: TaskStatus, pending: Pending, live: bool, blueprint: Blueprint, state: Any) -> PregelTask:
+def task_snapshot(
+    task: Any, status: TaskStatus, pending: Pending, live: bool, keys: str | Sequence[str], state: Any
+) -> PregelTask:
+    """A task as a state shows it. `live`: of the newest checkpoint, so what was answered is asked no more."""
     questions = status.open_questions(pending.answers) if live else status.questions
     return PregelTask(
         id=task.id,
@@ -115,7 +118,7 @@ def _task(task: Task, status: TaskStatus, pending: Pending, live: bool, blueprin
         error=None if status.finished else status.error,
         interrupts=questions,
         state=state,
-        result=task_result(status, blueprint.stream_channels) if status.finished else None,
+        result=task_result(status, keys) if status.finished else None,
     )
 
 
@@ -231,7 +234,6 @@ def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate], at_head: bool) -
     under_way = at_head and any(status.finished or status.questions for status in statuses.values())
     names = [_as_node(run, saved, update, len(updates) > 1) for update in updates]
     plain = under_way and updates[0].as_node is None  # an edit of the state and of nothing else
-    open_names = {task.name for task, status in statuses.items() if not status.finished}
     tasks: list[Task] = []
     for number, (update, name) in enumerate(zip(updates, names, strict=True)):
         task = yield from _run_writers(run, name, update, number, planned, {done.id for done in tasks}, plain)
@@ -239,7 +241,7 @@ def _edit(run: Run, saved: Any, updates: Sequence[StateUpdate], at_head: bool) -
             yield Save(head.ns, head.anchor.id, TaskRows(task.id, task.path_text, task.writes), urgent=True)
         tasks.append(task)
     waiting: list[Task] = []
-    if plain or (under_way and set(names) <= open_names):
+    if plain or (under_way and set(names) <= {task.name for task in planned}):
         waiting = _take_over(run, statuses, [] if plain else names, tasks)
     elif plain_jump := [status for status in statuses.values() if status.finished]:
         log.info(
@@ -286,10 +288,12 @@ def _take_over(run: Run, statuses: Mapping[Task, TaskStatus], acted: Sequence[st
     """Fold finished siblings in, and schedule the unfinished ones again; returns those."""
     waiting = []
     for task, status in statuses.items():
+        if task.name in acted:
+            continue
         if status.finished:
             task.writes = list(status.outputs)
             tasks.append(task)
-        elif task.name not in acted:
+        else:
             waiting.append(task)
             again = Task(run.head, INPUT, task.node, ("~again", task.path_text), (), (), None, run.step)
             again.writes = _schedule_again(run.head, task)

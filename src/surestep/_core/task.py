@@ -90,6 +90,11 @@ class Task:
         return self._ns
 
     @property
+    def depth(self) -> int:
+        """How many tasks are waiting above it: 0 for a node, more for called tasks."""
+        return 0 if self.call is None else self.call.parent.depth + 1
+
+    @property
     def path_text(self) -> str:
         if self._path_text is None:
             self._path_text = path_text(self.path)

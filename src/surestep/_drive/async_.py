@@ -61,7 +61,8 @@ class AsyncDriver:
         self.port = port
         self.modes = modes  # what our own consumer asked for
         self.above = env.parent.env.down if env.parent is not None else None  # nested: where parts go too
-        self.turns = asyncio.Semaphore(limit) if limit else None
+        self.limit = limit
+        self.turns: dict[int, asyncio.Semaphore] = {}  # by depth of call: a task never waits for its caller's turn
         self.step_timeout = step_timeout
         self.in_place = not live and step_timeout is None
         self.waiting: list[tuple[float, TaskContext]] = []  # attempts not started, with their delay
@@ -282,17 +283,22 @@ class AsyncDriver:
         self.inbox = deque(item for item in self.inbox if type(item) is not Part)
         return [shown for part in parts if (shown := self._show(part)) is not None]
 
+    def _turns(self, context: TaskContext) -> asyncio.Semaphore | None:
+        if self.limit is None:
+            return None
+        return self.turns.setdefault(context.task.depth, asyncio.Semaphore(self.limit))
+
     async def _attempt_and_tell(self, context: TaskContext, delay: float) -> None:
         self.put(await self._attempt(context, delay))
 
     async def _attempt(self, context: TaskContext, delay: float) -> Ended:
-        started, watch = False, None
+        started, watch, turns = False, None, self._turns(context)
         error: BaseException | None = None
         try:
             if delay:
                 await asyncio.sleep(delay)
-            if self.turns is not None:
-                await self.turns.acquire()
+            if turns is not None:
+                await turns.acquire()
             started = True
             try:
                 if context.task.timeout is not None:
@@ -301,8 +307,8 @@ class AsyncDriver:
             finally:
                 if watch is not None:
                     watch.cancel()
-                if self.turns is not None:
-                    self.turns.release()
+                if turns is not None:
+                    turns.release()
         except asyncio.CancelledError as cancelled:
             if context.fenced:
                 error = Abandoned(started, cancelled)

@@ -17,22 +17,33 @@ if TYPE_CHECKING:
     from surestep._drive.call import Call
     from surestep._drive.context import TaskContext
 
-Body = Generator["tuple[Call, Any]", Any, None]
+Body = Generator["tuple[Call, Any]", Any, Any]
 
 
 def body(context: TaskContext) -> Body:
     """Run a node on its input and collect its writes."""
+    try:
+        yield from play(context)
+    except ParentCommand as parent:
+        yield from redirected(parent, context)
+
+
+def play(context: TaskContext) -> Body:
+    """The node itself: its function, then its writers. Returns what the function returned."""
     task = context.task
     spec = task.node.spec
-    try:
-        value = task.input
-        if spec.bound is not None:  # type: ignore[attr-defined]
-            value = yield spec.bound, value  # type: ignore[attr-defined]
-        yield from write(spec.writers, value, context)  # type: ignore[attr-defined]
-    except ParentCommand as parent:
-        command = addressed_to_me(parent.args[0], context)
-        context.writes.clear()
-        yield from write(spec.writers, command, context)  # type: ignore[attr-defined]
+    value = task.input
+    if spec.bound is not None:  # type: ignore[attr-defined]
+        value = yield spec.bound, value  # type: ignore[attr-defined]
+    yield from write(spec.writers, value, context)  # type: ignore[attr-defined]
+    return value
+
+
+def redirected(parent: ParentCommand, context: TaskContext) -> Body:
+    """A command came out of the node that is meant for a graph around it: this one, or it goes on."""
+    command = addressed_to_me(parent.args[0], context)
+    context.writes.clear()
+    yield from write(context.task.node.spec.writers, command, context)  # type: ignore[attr-defined]
 
 
 def write(writers: Sequence[Any], value: Any, context: TaskContext) -> Body:

@@ -38,6 +38,7 @@ from surestep._drive.body import body, run_sync
 from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.env import Env, Sink
+from surestep._drive.lanes import Lanes
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 
 Parts = Iterator[tuple[tuple[str, ...], str, Any]]
@@ -69,9 +70,7 @@ class SyncDriver:
         self.step_timeout = step_timeout
         self.inbox: SimpleQueue[Any] = SimpleQueue()
         self.waiting: deque[tuple[float, TaskContext]] = deque()  # attempts not started, with the time they are due
-        self.jobs: deque[TaskContext] = deque()  # attempts handed to threads
-        self.lanes = 0  # threads at work
-        self.lock = threading.Lock()
+        self.lanes: dict[int, Lanes] = {}  # by depth of call: a task never waits for a thread that its caller holds
         self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
         self.background = Background(port) if port and durability == "async" and not port.inline else None
         self.core: Any = None
@@ -217,7 +216,7 @@ class SyncDriver:
         """The next event: a lone attempt is run here and now, others on threads."""
         if timed_step is not None:
             self._start_clock(timed_step)
-        elif self.inline and len(self.waiting) == 1 and not self.lanes and self.inbox.empty():
+        elif self.inline and len(self.waiting) == 1 and not self._busy() and self.inbox.empty():
             due, context = self.waiting.popleft()
             if due:
                 time.sleep(context.delay)
@@ -283,22 +282,13 @@ class SyncDriver:
 
     def _start(self, context: TaskContext) -> None:
         context.scope = copy_context()
-        with self.lock:
-            self.jobs.append(context)
-            if self.lanes >= self.limit:
-                return
-            self.lanes += 1
-        crew.start(self._lane)
+        depth = context.task.depth
+        if depth not in self.lanes:
+            self.lanes[depth] = Lanes(self.limit, attempt, self.inbox.put)
+        self.lanes[depth].start(context)
 
-    def _lane(self) -> None:
-        """One thread's work for this run: attempt after attempt, until none is left."""
-        while True:
-            with self.lock:
-                if not self.jobs:
-                    self.lanes -= 1
-                    return
-                context = self.jobs.popleft()
-            self.inbox.put(context.scope.run(attempt, context))
+    def _busy(self) -> bool:
+        return any(lanes.busy for lanes in self.lanes.values())
 
     def _abandon(self, command: Abandon) -> None:
         """A thread can't be stopped: only what has not started is taken back."""
@@ -309,10 +299,8 @@ class SyncDriver:
             context.fenced = True
             self.inbox.put(Ended(command.task, command.attempt, [], Abandoned(started=True)))
             return
-        with self.lock:
-            waiting = context in self.jobs
-            if waiting:
-                self.jobs.remove(context)
+        lanes = self.lanes.get(command.task.depth)
+        waiting = lanes is not None and lanes.take_back(context)
         kept = [item for item in self.waiting if item[1] is not context]
         if waiting or len(kept) < len(self.waiting):
             self.waiting = deque(kept)

@@ -1,0 +1,58 @@
+"""Threads at work for one run, at most so many at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from surestep._drive import crew
+
+if TYPE_CHECKING:
+    from surestep._drive.context import TaskContext
+
+
+class Lanes:
+    """Runs attempts on up to `limit` threads. What fits into the limit counts as started when it is handed over.
+
+    `run` runs an attempt; `tell` hears what came of it.
+    """
+
+    __slots__ = ("busy", "limit", "lock", "queue", "run", "tell")
+
+    def __init__(self, limit: int, run: Callable[[TaskContext], Any], tell: Callable[[Any], None]) -> None:
+        self.limit = limit
+        self.run = run
+        self.tell = tell
+        self.lock = threading.Lock()
+        self.queue: deque[TaskContext] = deque()
+        self.busy = 0
+
+    def start(self, context: TaskContext) -> None:
+        """Run the attempt now, or as soon as a lane is free."""
+        with self.lock:
+            if self.busy >= self.limit:
+                self.queue.append(context)
+                return
+            self.busy += 1
+        crew.start(partial(self._work, context))
+
+    def take_back(self, context: TaskContext) -> bool:
+        """Whether the attempt had not started, and now never will."""
+        with self.lock:
+            if context not in self.queue:
+                return False
+            self.queue.remove(context)
+            return True
+
+    def _work(self, context: TaskContext) -> None:
+        """One lane: attempt after attempt, until none is left."""
+        while True:
+            self.tell(context.scope.run(self.run, context))
+            with self.lock:
+                if not self.queue:
+                    self.busy -= 1
+                    return
+                context = self.queue.popleft()

@@ -345,7 +345,7 @@ def _wanted(parameter: inspect.Parameter, rule: _Injectable, func: Any) -> bool:
             f"The 'config' parameter of {name_of(func)!r} should be typed as 'RunnableConfig' or "
             f"'RunnableConfig | None', not {parameter.annotation!r}: it is not filled.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,  # the line that calls add_node
         )
     return False
 

@@ -9,6 +9,7 @@ from langchain_core.runnables import RunnableConfig as LangChainConfig
 
 from surestep._drive.call import coerce, injections
 from surestep.errors import NodeError
+from surestep.graph import StateGraph
 from surestep.runtime import Runtime
 from surestep.store.base import BaseStore
 from surestep.store.memory import InMemoryStore
@@ -155,3 +156,11 @@ def test_a_task_function_may_ask_with_its_first_parameter() -> None:
     def called(writer: StreamWriter) -> None: ...
 
     assert [name for name, _ in injections(called, takes_input=False)] == ["writer"]
+
+
+def test_the_warning_is_at_the_line_that_adds_the_node() -> None:
+    def node(state: Any, config: dict[str, Any] | None = None) -> None: ...
+
+    with pytest.warns(UserWarning, match="'config' parameter of 'node'") as caught:
+        StateGraph(dict).add_node("n", node)  # type: ignore[type-var]
+    assert caught[0].filename == __file__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from surestep._fields import annotated_keys
@@ -10,7 +10,7 @@ from surestep.constants import END
 from surestep.errors import ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
 from surestep.graph._branch import Targets, control_write
 from surestep.graph._schema import ROOT
-from surestep.pregel.node import Write, Writer
+from surestep.pregel.node import Way, Write, Writer
 from surestep.types import Command, Send
 
 _ABSENT: Final[Any] = object()
@@ -24,13 +24,14 @@ class NodeWriter(Writer):
     static edges, the same each time. A dict and None, what nearly all nodes return, take the short way.
     """
 
-    __slots__ = ("edges", "keys", "name", "targets")
+    __slots__ = ("edges", "jumps", "keys", "name", "targets")
 
     def __init__(self, name: str, keys: Iterable[str], targets: Targets) -> None:
         self.name = name
         self.keys = dict.fromkeys(keys)  # in the order of the schema, with the look-up of a set
         self.targets = targets
         self.edges: tuple[Write, ...] = ()
+        self.jumps: Mapping[str, str | None] = {}  # where its commands may go, with labels for drawings
 
     def __call__(self, value: Any) -> tuple[Write, ...]:
         """The writes. ParentCommand for a command to the graph around, InvalidUpdateError for no update."""
@@ -47,6 +48,11 @@ class NodeWriter(Writer):
         else:
             self._add(value, state, control)
         return (*state, *control, *self.edges)
+
+    def ways(self) -> Sequence[Way]:
+        """Its commands' declared destinations, and its static edges."""
+        jumps = [Way(self.targets.get(end, end), None, label, True) for end, label in self.jumps.items()]
+        return [*jumps, *(Way(channel, value) for channel, value in self.edges)]
 
     def _add(self, value: Any, state: list[Write], control: list[Write]) -> None:
         if isinstance(value, Command):

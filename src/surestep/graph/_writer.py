@@ -33,13 +33,16 @@ class NodeWriter(Writer):
         self.edges: tuple[Write, ...] = ()
         self.jumps: Mapping[str, str | None] = {}  # where its commands may go, with labels for drawings
 
-    def __call__(self, value: Any) -> tuple[Write, ...]:
+    def __call__(self, value: Any) -> Sequence[Write]:
         """The writes. ParentCommand for a command to the graph around, InvalidUpdateError for no update."""
         if value is None:
             return self.edges
         if type(value) is dict:
             keys = self.keys
-            return (*[item for item in value.items() if item[0] in keys], *self.edges)
+            for key in value:
+                if key not in keys:
+                    return [*self._updates(value), *self.edges]
+            return [*value.items(), *self.edges]
         state: list[Write] = []
         control: list[Write] = []
         if isinstance(value, list | tuple) and any(isinstance(item, Command) for item in value):
@@ -102,7 +105,7 @@ class RootWriter(NodeWriter):
 
     __slots__ = ()
 
-    def __call__(self, value: Any) -> tuple[Write, ...]:
+    def __call__(self, value: Any) -> Sequence[Write]:
         """The writes, as for a NodeWriter; a dict is a value like any other."""
         if type(value) is dict:
             return ((ROOT, value), *self.edges)

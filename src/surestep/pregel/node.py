@@ -28,6 +28,7 @@ __all__ = [
     "NodeBuilder",
     "PregelNode",
     "Router",
+    "Way",
     "Writer",
 ]
 
@@ -48,6 +49,18 @@ PASSTHROUGH: Final = _Passthrough()
 """Stands for "whatever the node returned" in a `ChannelWriteEntry`."""
 
 
+class Way(NamedTuple):
+    """Where a writer may lead, known without running anything: the write that starts what comes next.
+
+    `label`: what to write beside it in a drawing. `conditional`: taken only when the node or its branch decides so.
+    """
+
+    channel: str
+    value: Any = None
+    label: str | None = None
+    conditional: bool = False
+
+
 class Writer:
     """Turns what a node returned into channel writes; pure, called once per finished attempt.
 
@@ -62,6 +75,10 @@ class Writer:
     def __call__(self, value: Any) -> Sequence[Write]:
         """The writes that `value` stands for, in order."""
         raise NotImplementedError
+
+    def ways(self) -> Sequence[Way]:
+        """Where it may lead; a branch without a list of its answers doesn't tell. END is the way "__end__"."""
+        return ()
 
 
 class Router(Writer):
@@ -116,6 +133,10 @@ class ChannelWriter(Writer):
             if not (skip_none and out is None):
                 writes.append((channel, out))
         return writes
+
+    def ways(self) -> Sequence[Way]:
+        """Every channel that it writes."""
+        return [Way(entry.channel) for entry in self.entries]
 
 
 class PregelNode:

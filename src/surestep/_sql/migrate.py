@@ -8,18 +8,26 @@ from surestep._sql.statement import Statement, Steps
 VERSION = 1
 
 
+def version_of(dialect: Dialect) -> Steps[int]:
+    """The version of the database's schema; 0 when it has none."""
+    if not (yield Statement(dialect.has_schema)):
+        return 0
+    ((version,),) = yield Statement("SELECT version FROM surestep_schema")
+    return int(version)
+
+
 def migrate(dialect: Dialect) -> Steps[None]:
-    """Create what is missing. Runs in a write transaction, so of two processes that start at once one does
-    it all.
+    """Bring the schema up to date. Runs in a write transaction, so of two processes that start at once one
+    does it all.
 
     Raises RuntimeError for a database that a later version of surestep wrote.
     """
-    if not (yield Statement(dialect.has_schema)):
-        for statement in dialect.schema():
-            yield Statement(statement)
-    ((version,),) = yield Statement("SELECT version FROM surestep_schema")
+    version = yield from version_of(dialect)
     if version > VERSION:
         raise RuntimeError(
             f"The database has surestep's schema of version {version}; this release knows version "
             f"{VERSION}. Use the release that wrote it, or a later one."
         )
+    if version == 0:
+        for statement in dialect.schema():
+            yield Statement(statement)

@@ -321,8 +321,8 @@ def delta_history(
     """The writes that make up the channels' values, from the nearest ancestors that have one."""
     walk = DeltaWalk(channels)
     found = (yield from get_tuple(serde, dialect, config)) if channels else None
-    while found and found.parent_config and walk.open:
-        found = yield from get_tuple(serde, dialect, found.parent_config)
+    while parent := walk.parent_of(found):
+        found = yield from get_tuple(serde, dialect, parent)
         walk.visit(found)
     return walk.result()
 
@@ -371,8 +371,6 @@ def prune(serde: SerializerProtocol, thread_ids: Sequence[str], strategy: str) -
 
 def _drop(serde: SerializerProtocol, thread_id: str, ns: str, doomed: set[str]) -> Steps[None]:
     """Delete checkpoints of a namespace, their writes, and the values that nothing refers to any more."""
-    if not doomed:
-        return
     riders = yield Statement(
         f"SELECT checkpoint_id, parent_id, led_here FROM surestep_checkpoints WHERE {_AT} AND led_here IS NOT NULL",
         (thread_id, ns),

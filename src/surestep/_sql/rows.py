@@ -27,29 +27,35 @@ def unpack_small(data: bytes) -> dict[str, Typed]:
     return cast("dict[str, Typed]", ormsgpack.unpackb(data))
 
 
-def pack_writes(rows: list[WriteRow]) -> bytes:
+def pack_writes(rows: Sequence[WriteRow]) -> bytes:
     """The column `led_here`."""
-    return ormsgpack.packb(rows)
+    return ormsgpack.packb(list(_by_key({}, rows).values()))
 
 
 def unpack_writes(data: bytes) -> list[WriteRow]:
     """What `pack_writes` was given."""
     return [
-        (task, idx, channel, (tag, value), path) for task, idx, channel, tag, value, path in ormsgpack.unpackb(data)
+        (task, idx, channel, (tag, value), path) for task, idx, channel, (tag, value), path in ormsgpack.unpackb(data)
     ]
 
 
 def merge_writes(stored: Iterable[WriteRow], led: Iterable[WriteRow]) -> list[WriteRow]:
     """All writes of a checkpoint in replay order.
 
-    `led` came with the next checkpoint, at a time when no row of the same key was stored; so such a row is
-    later, and replaces the other if it is an error, an interrupt or an answer, and is ignored otherwise.
+    `led` came with the next checkpoint, at a time when no row of the same key was stored: such a row is
+    later.
     """
-    rows = {(row[0], row[1]): row for row in led}
-    for row in stored:
-        if row[1] < 0 or (row[0], row[1]) not in rows:
-            rows[row[0], row[1]] = row
+    rows = _by_key(_by_key({}, led), stored)
     return sorted(rows.values(), key=lambda row: (row[4], row[0], row[1]))
+
+
+def _by_key(rows: dict[tuple[str, int], WriteRow], later: Iterable[WriteRow]) -> dict[tuple[str, int], WriteRow]:
+    """`rows` and the later ones: errors, interrupts and answers replace, anything else is stored once."""
+    for row in later:
+        key = row[:2]
+        if row[1] < 0 or key not in rows:
+            rows[key] = row
+    return rows
 
 
 def divide(

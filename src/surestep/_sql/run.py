@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from surestep._sql.dialect import SQLITE
-from surestep._sql.migrate import migrate
+from surestep._sql.migrate import VERSION, migrate, version_of
 from surestep._sql.statement import Rows, Statement, Steps
 
 if TYPE_CHECKING:
     import asyncio
     import sqlite3
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -65,6 +65,7 @@ class SqliteRunner:
         self.lock = threading.RLock()
         self._ready = False
         self._worker: ThreadPoolExecutor | None = None
+        self._making = threading.Lock()
 
     def read(self, steps: Steps[R]) -> R:
         """What the generator returns, from one consistent view of the database."""
@@ -87,8 +88,8 @@ class SqliteRunner:
         with self.lock:
             if not self._ready:
                 self._patiently("PRAGMA journal_mode = WAL")
-                if not self.conn.execute(SQLITE.has_schema).fetchall():
-                    self._transaction(steps := migrate(SQLITE), next(steps), SQLITE.begin_write)
+                if self._together(version_of(SQLITE), SQLITE.begin_read) != VERSION:
+                    self._together(migrate(SQLITE), SQLITE.begin_write)
                 self._ready = True
 
     async def asetup(self) -> None:
@@ -135,9 +136,12 @@ class SqliteRunner:
                     "checkpoint would have to end. Commit it first, or give the saver a connection of its "
                     "own."
                 )
-            return self._transaction(steps, statement, begin)
+            return self._together(steps, begin, statement)
 
-    def _transaction(self, steps: Steps[R], statement: Statement, begin: str) -> R:
+    def _together(self, steps: Steps[R], begin: str, statement: Statement | None = None) -> R:
+        """The generator's result; all of its statements in one transaction. `statement`: its first, if it
+        began."""
+        statement = statement or next(steps)
         execute, executemany = self.conn.execute, self.conn.executemany
         self._patiently(begin)
         try:
@@ -167,19 +171,26 @@ class SqliteRunner:
                 deadline = deadline or time.monotonic() + BUSY_SECONDS
                 if time.monotonic() > deadline:
                     raise
-            # Apart from each other, or two who collided would collide again.
-            time.sleep(random.uniform(0.001, 0.01))
+            self._sleep()
+
+    def _sleep(self) -> None:
+        # Never equally long, or two who collided would collide again.
+        time.sleep(random.uniform(0.001, 0.01))
 
     async def _in_worker(self, call: Callable[..., T], *args: Any) -> T:
-        if self._worker is None:
-            from concurrent.futures import ThreadPoolExecutor
+        return await settled(self._submit(call, *args))
 
-            self._worker = ThreadPoolExecutor(1, "surestep-sqlite")
-        result: T = await settled(self._worker.submit(call, *args))
-        return result
+    def _submit(self, call: Callable[..., T], *args: Any) -> Future[T]:
+        """Have the worker thread call that, after what it was given before."""
+        with self._making:
+            if self._worker is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._worker = ThreadPoolExecutor(1, "surestep-sqlite")
+        return self._worker.submit(call, *args)
 
 
-async def settled(future: Any) -> Any:
+async def settled(future: Future[T]) -> T:
     """The result of a `concurrent.futures.Future`. A cancelled caller gets its CancelledError only when the
     work has ended or is sure not to begin: afterwards nothing happens any more."""
     import asyncio
@@ -241,8 +252,8 @@ class AiosqliteRunner:
         if self._ready:
             return
         await self._fetch(Statement("PRAGMA journal_mode = WAL"))
-        if not await self._fetch(Statement(SQLITE.has_schema)):
-            await self._transaction(steps := migrate(SQLITE), next(steps), SQLITE.begin_write)
+        if await self._together(version_of(SQLITE), SQLITE.begin_read) != VERSION:
+            await self._together(migrate(SQLITE), SQLITE.begin_write)
         self._ready = True
 
     async def _run(self, steps: Steps[R], statement: Statement | Done, begin: str) -> R:
@@ -250,9 +261,10 @@ class AiosqliteRunner:
             return cast(R, statement.result)
         async with self._lock:
             await self._setup()
-            return await self._transaction(steps, statement, begin)
+            return await self._together(steps, begin, statement)
 
-    async def _transaction(self, steps: Steps[R], statement: Statement, begin: str) -> R:
+    async def _together(self, steps: Steps[R], begin: str, statement: Statement | None = None) -> R:
+        statement = statement or next(steps)
         await self._fetch(Statement(begin))
         try:
             while True:

@@ -17,6 +17,7 @@ Neither key is ever stored.
 from __future__ import annotations
 
 import builtins
+import copy
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 from weakref import WeakKeyDictionary
@@ -106,12 +107,6 @@ class BaseCheckpointSaver(Generic[V]):
         if serde is not None:
             self.serde = serde
 
-    def __new__(cls: type[S], *args: Any, **kwargs: Any) -> S:
-        # Here and not in __init__: subclasses of other origin don't always call it.
-        saver = super().__new__(cls)
-        saver._view = None
-        return saver
-
     _view: View | None
 
     @property
@@ -160,7 +155,7 @@ class BaseCheckpointSaver(Generic[V]):
         """
         walk = DeltaWalk(channels)
         found = self.get_tuple(config) if channels else None
-        while found and (parent := found.parent_config) and walk.open:
+        while parent := walk.parent_of(found):
             found = self.get_tuple(parent)
             walk.visit(found)
         return walk.result()
@@ -237,7 +232,7 @@ class BaseCheckpointSaver(Generic[V]):
         """`get_delta_channel_history`, awaited."""
         walk = DeltaWalk(channels)
         found = await self.aget_tuple(config) if channels else None
-        while found and (parent := found.parent_config) and walk.open:
+        while parent := walk.parent_of(found):
             found = await self.aget_tuple(parent)
             walk.visit(found)
         return walk.result()
@@ -295,15 +290,27 @@ class BaseCheckpointSaver(Generic[V]):
         serde = _with_msgpack_allowlist(base, extra_allowlist)
         if serde is base:
             return self
-        view = type(self).__new__(type(self))
+        if _copies_itself(type(self)):
+            clone = copy.copy(self)
+            clone.__dict__["serde"] = serde
+            return clone
+        view = object.__new__(type(self))
         view.__dict__ = self.__dict__
         for cls in type(self).__mro__:
             for slot in _slots(cls):
                 if hasattr(self, slot):
                     setattr(view, slot, getattr(self, slot))
-        before: Collection[tuple[str, ...] | type] = self._view.allowlist if self._view else ()
+        mine: View | None = getattr(self, "_view", None)
+        before: Collection[tuple[str, ...] | type] = mine.allowlist if mine else ()
         view._view = View([*before, *extra_allowlist], self.__dict__.get("serde") or base, serde)
         return view
+
+
+def _copies_itself(cls: type) -> bool:
+    """Does a class of savers say itself how it is copied, or have a serializer of its own as a class
+    attribute?"""
+    owners = [base for base in cls.__mro__ if "serde" in base.__dict__]
+    return hasattr(cls, "__copy__") or not isinstance(owners[0].__dict__["serde"], SerdeAttribute)
 
 
 def _slots(cls: type) -> Sequence[str]:

@@ -60,7 +60,7 @@ class SerdeAttribute:
         if saver is None:
             return self._default
         base: SerializerProtocol = saver.__dict__.get("serde") or self._default
-        view = saver._view
+        view: View | None = getattr(saver, "_view", None)  # absent but in views
         if view is None:
             return base
         if view.base is not base:

@@ -8,6 +8,7 @@ from random import random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from surestep.checkpoint.base._types import WRITES_IDX_MAP, CheckpointTuple
+from surestep.checkpoint.serde.base import SerializationError
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base._types import (
@@ -36,10 +37,13 @@ def write_rows(
 ) -> list[WriteRow]:
     """The rows of a task's writes."""
     special = WRITES_IDX_MAP.get
-    return [
-        (task_id, special(channel, position), channel, dumps(value), task_path)
-        for position, (channel, value) in enumerate(writes)
-    ]
+    rows: list[WriteRow] = []
+    try:
+        for position, (channel, value) in enumerate(writes):
+            rows.append((task_id, special(channel, position), channel, dumps(value), task_path))
+    except SerializationError as error:
+        raise error.within(f"Channel {channel!r}") from error
+    return rows
 
 
 def changes(
@@ -54,21 +58,25 @@ def changes(
     A value that a task wrote and a channel took over is serialized once.
     """
     rows: list[WriteRow] = []
+    blobs: list[tuple[str, str | int | float, Typed]] = []
     known: dict[int, Typed] = {}
     special = WRITES_IDX_MAP.get
-    for task_id, path, task_writes in writes:
-        for position, (channel, value) in enumerate(task_writes):
-            typed = known[id(value)] = dumps(value)
-            rows.append((task_id, special(channel, position), channel, typed, path))
     body: dict[str, Any] = {**checkpoint}
     values = body.pop("channel_values")
-    blobs: list[tuple[str, str | int | float, Typed]] = []
-    for channel, version in new_versions.items():
-        if channel in values:
-            value = values[channel]
-            blobs.append((channel, version, known.get(id(value)) or dumps(value)))
-        else:
-            blobs.append((channel, version, EMPTY))
+    channel = ""
+    try:
+        for task_id, path, task_writes in writes:
+            for position, (channel, value) in enumerate(task_writes):
+                typed = known[id(value)] = dumps(value)
+                rows.append((task_id, special(channel, position), channel, typed, path))
+        for channel, version in new_versions.items():
+            if channel in values:
+                value = values[channel]
+                blobs.append((channel, version, known.get(id(value)) or dumps(value)))
+            else:
+                blobs.append((channel, version, EMPTY))
+    except SerializationError as error:
+        raise error.within(f"Channel {channel!r}") from error
     return dumps(body), blobs, rows
 
 
@@ -87,14 +95,23 @@ class Stored(NamedTuple):
         """The checkpoint as callers get it; `config` is what they asked with, when it named this
         checkpoint."""
         loads = serde.loads_typed
-        body = self.body
-        body["channel_values"] = {channel: loads(value) for channel, value in self.values if value[0] != "empty"}
+        body, channel = self.body, ""
+        try:
+            body["channel_values"] = values = {}
+            for channel, value in self.values:
+                if value[0] != "empty":
+                    values[channel] = loads(value)
+            writes = []
+            for task_id, channel, value in self.writes:
+                writes.append((task_id, channel, loads(value)))
+        except SerializationError as error:
+            raise error.within(f"Channel {channel!r} of thread {self.thread_id!r}") from error
         return CheckpointTuple(
             config or address(self.thread_id, self.ns, body["id"]),
             cast("Any", body),
             cast("Any", self.metadata),
             address(self.thread_id, self.ns, self.parent) if self.parent else None,
-            [(task_id, channel, loads(value)) for task_id, channel, value in self.writes],
+            writes,
         )
 
 
@@ -150,6 +167,16 @@ class DeltaWalk:
         self.open = set(channels)
         self._writes: dict[str, list[list[PendingWrite]]] = {channel: [] for channel in channels}
         self._seeds: dict[str, Any] = {}
+        self._seen: set[str] = set()
+
+    def parent_of(self, found: CheckpointTuple | None) -> RunnableConfig | None:
+        """Where to go on from this checkpoint; None at the end. A damaged history that leads back to itself
+        ends too."""
+        parent = found.parent_config if found and self.open else None
+        if parent is None or parent["configurable"]["checkpoint_id"] in self._seen:
+            return None
+        self._seen.add(parent["configurable"]["checkpoint_id"])
+        return parent
 
     def visit(self, ancestor: CheckpointTuple | None) -> None:
         """Take the writes that were made from this ancestor; a channel that has a value here is done."""

@@ -299,15 +299,11 @@ class InMemorySaver(
         with self._lock:
             for thread_id, namespaces in self.storage.items():
                 for ns, checkpoints in namespaces.items():
-                    self._keep(
-                        thread_id,
-                        ns,
-                        [
-                            id
-                            for id, row in checkpoints.items()
-                            if self.serde.loads_typed(row[1]).get("run_id") not in wanted
-                        ],
-                    )
+                    doomed = {
+                        id for id, row in checkpoints.items() if self.serde.loads_typed(row[1]).get("run_id") in wanted
+                    }
+                    if doomed:
+                        self._drop(thread_id, ns, doomed)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy everything of a thread to another one."""
@@ -331,17 +327,13 @@ class InMemorySaver(
                     self.delete_thread(thread_id)
                     continue
                 for ns, checkpoints in self.storage.get(thread_id, {}).items():
-                    head = self._head(thread_id, ns, checkpoints)
-                    self._keep(thread_id, ns, [head] if head else [])
+                    self._drop(thread_id, ns, set(checkpoints) - {self._head(thread_id, ns, checkpoints)})
 
-    def _keep(self, thread_id: str, ns: str, ids: Iterable[str]) -> None:
-        """Drop all but these checkpoints of a namespace, and what nothing refers to any more. The lock is
-        held."""
+    def _drop(self, thread_id: str, ns: str, doomed: set[str]) -> None:
+        """Delete checkpoints of a namespace, their writes, and the values that nothing refers to any more.
+        The caller holds the lock."""
         checkpoints = self.storage[thread_id][ns]
-        kept = set(ids)
-        if kept == checkpoints.keys():
-            return
-        for id in checkpoints.keys() - kept:
+        for id in doomed:
             del checkpoints[id]
             self.writes.pop((thread_id, ns, id), None)
         used = {

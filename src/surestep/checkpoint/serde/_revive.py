@@ -15,6 +15,7 @@ from surestep.checkpoint.serde.types_ext import (
 )
 
 _HASHED = (set, frozenset)
+_SEND = ("langgraph.types", "Send")  # the one class that is stored by position and takes a keyword
 
 
 def build(target: Any, code: int, argument: Any, name: TypeName) -> Any:
@@ -27,6 +28,8 @@ def build(target: Any, code: int, argument: Any, name: TypeName) -> Any:
         if code == EXT_PYDANTIC_V1:
             return _from_model_v1(target, argument)
         if code == EXT_CONSTRUCTOR_POS_ARGS:
+            if name == _SEND and len(argument) == 3:
+                return target(argument[0], argument[1], timeout=argument[2])
             return target(*argument)
         if isinstance(target, type) and issubclass(target, _HASHED):
             return _from_elements(target, argument)

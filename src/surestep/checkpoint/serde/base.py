@@ -27,6 +27,10 @@ class SerializationError(Exception):
         self.module = module
         self.name = name
 
+    def within(self, place: str) -> SerializationError:
+        """The same error, saying also where the value belongs."""
+        return type(self)(f"{place}: {self}", module=self.module, name=self.name)
+
 
 class UnsavableTypeError(SerializationError, TypeError):
     """The value, or something inside it, has no stored form. Nothing was saved."""

@@ -243,8 +243,10 @@ class JsonPlusSerializer(SerializerProtocol):
             children = ((f"{path}[{key!r}]", child) for key, child in obj.items())
         elif isinstance(obj, list | tuple | set | frozenset):
             children = ((f"{path}[{i}]", child) for i, child in enumerate(obj))
-        elif hasattr(type(obj), "__dataclass_fields__") or callable(getattr(type(obj), "model_dump", None)):
-            children = ((f"{path}.{key}", child) for key, child in getattr(obj, "__dict__", {}).items())
+        else:
+            names: Iterable[str] = getattr(type(obj), "__dataclass_fields__", ())
+            names = names or getattr(type(obj), "model_fields", ())
+            children = ((f"{path}.{name}", getattr(obj, name, None)) for name in names)
         if depth < 100:
             for place, child in children:
                 try:

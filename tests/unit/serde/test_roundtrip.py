@@ -1,0 +1,216 @@
+"""What comes back is what was saved: equal, and of the same type."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import decimal
+import ipaddress
+import math
+import pathlib
+import re
+import uuid
+import zoneinfo
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.serde.shapes import (
+    ALL,
+    Account,
+    Address,
+    Aliased,
+    Customer,
+    Level,
+    Money,
+    Names,
+    Order,
+    Outer,
+    Phase,
+    Point,
+    Sealed,
+    Settings,
+    Token,
+    same,
+)
+
+from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
+from surestep.checkpoint.serde.types import _DeltaSnapshot
+from surestep.types import Command, Interrupt, Overwrite, Send, StateSnapshot, TimeoutPolicy
+
+STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
+SERDE = JsonPlusSerializer(allowed_msgpack_modules=ALL)
+
+PLAIN = [
+    None,
+    True,
+    0,
+    -(2**63),
+    2**64 - 1,
+    2**64,
+    -(2**70),
+    1.5,
+    math.inf,
+    math.nan,
+    "text",
+    "nul \0 inside",
+    "lone surrogate \ud83d end",
+    ["deep", {"in": ["a", {"text": "\udcff"}]}],
+    b"bytes",
+    bytearray(b"array"),
+    [],
+    [1, [2, [3]]],
+    (),
+    (1, (2, [3, (4,)])),
+    {},
+    {"a": (1,), 1: "int key", 2.5: "float key", None: "none key", True: "bool key", b"k": 1, (1, ("x",)): "tuple key"},
+    {1, 2},
+    {(1, 2), (3, (4,))},
+    frozenset({1, (2,)}),
+    collections.deque([1, (2,)]),
+    collections.deque([1, 2], maxlen=2),
+    collections.OrderedDict([("b", 1), ("a", 2)]),
+    collections.Counter("aab"),
+    collections.defaultdict(list, {"a": [1]}),
+    collections.defaultdict(None, {"a": 1}),
+    collections.defaultdict(dict, {"a": {"b": (1,)}}),
+    1 + 2j,
+    range(1, 9, 2),
+    datetime.date(2024, 4, 19),
+    datetime.time(23, 4, 57, 51022, datetime.timezone.max),
+    datetime.datetime(2024, 4, 19, 23, 4, 57, 51022, datetime.UTC),
+    datetime.datetime(2024, 4, 19, 23, 4),
+    datetime.timedelta(days=-3, microseconds=7),
+    datetime.timezone(datetime.timedelta(hours=2), "there"),
+    zoneinfo.ZoneInfo("Europe/Berlin"),
+    decimal.Decimal("1.10101"),
+    uuid.UUID(int=1),
+    ipaddress.ip_address("192.168.0.1"),
+    ipaddress.ip_network("fe80::/10"),
+    pathlib.Path("foo", "bar"),
+    re.compile(r"foo.*bar", re.DOTALL),
+    Send("node", {"x": (1, 2)}),
+    Send("node", 1, timeout=3),
+    Command(update={"a": 1}, goto=[Send("b", 2)], resume={"q": (1,)}),
+    Interrupt({"ask": ("?",)}, id="i"),
+    Overwrite([1]),
+    TimeoutPolicy(run_timeout=1.0),
+    StateSnapshot({"a": 1}, ("b",), {}, None, None, None, (), ()),
+    _DeltaSnapshot([1, (2,)]),
+]
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=lambda value: repr(value)[:40].encode("ascii", "replace").decode())
+def test_plain_values_come_back_in_strict_mode(value: Any) -> None:
+    for wrapped in (value, [value], {"deep": {"er": (value,)}}):
+        assert same(STRICT.loads_typed(STRICT.dumps_typed(wrapped)), wrapped) or isinstance(value, bytearray)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Order(1, ["a"]),
+        Money(3),
+        Sealed("name"),
+        Phase.OPEN,
+        Phase.CLOSED,
+        Level.LOW,
+        Point(1),
+        Customer(name="n", address=Address(city="c"), extra=Phase.OPEN),
+        Customer(name="n", address=Address(city="c"), extra=[{"a": (1, 2)}]),
+        Aliased(firstName="f"),
+        Names(["a", "b"]),
+        Outer.Inner(3),
+    ],
+    ids=repr,
+)
+def test_objects_of_allowed_classes_come_back(value: Any) -> None:
+    assert same(SERDE.loads_typed(SERDE.dumps_typed({"value": [value]})), {"value": [value]})
+
+
+def test_fields_that_the_constructor_does_not_take() -> None:
+    account = Account(3)
+    account.total = 17
+    loaded = SERDE.loads_typed(SERDE.dumps_typed(account))
+    assert (loaded.opening, loaded.total) == (3, 17)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_model_that_was_never_valid_comes_back_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    odd = Address.model_construct(city=5)
+    assert SERDE.loads_typed(SERDE.dumps_typed(odd)) == odd
+    assert "isn't valid" in caplog.text
+
+
+def test_subclasses_of_basic_types_come_back_as_the_basic_type() -> None:
+    loaded = STRICT.loads_typed(STRICT.dumps_typed([Token("t"), Settings(a=1)]))
+    assert same(loaded, ["t", {"a": 1}])
+
+
+def test_exceptions_are_kept_as_text() -> None:
+    assert STRICT.loads_typed(STRICT.dumps_typed(ValueError("no"))) == "ValueError('no')"
+
+
+def test_a_class_inside_a_function_comes_back_when_it_is_allowed_as_a_class() -> None:
+    class Local(Order):
+        pass
+
+    serde = STRICT.with_msgpack_allowlist([Local])
+    loaded = serde.loads_typed(serde.dumps_typed(Local(1)))
+    assert type(loaded) is Local and loaded == Local(1)
+
+
+def test_tags() -> None:
+    tags = [STRICT.dumps_typed(value)[0] for value in (None, b"", bytearray(), "")]
+    assert tags == ["null", "bytes", "bytearray", "msgpack"]
+    buffer = bytearray(b"before")
+    saved = STRICT.dumps_typed(buffer)
+    buffer[:] = b"after!"
+    assert STRICT.loads_typed(saved) == b"before"
+
+
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.binary()
+    | st.complex_numbers(allow_nan=False)
+    | st.dates()
+    | st.datetimes(timezones=st.none() | st.just(datetime.UTC))
+    | st.decimals(allow_nan=False)
+    | st.uuids()
+)
+keys = st.text(st.characters(exclude_categories=["Cs"])) | st.integers(-(2**63), 2**63) | st.binary() | st.booleans()
+hashable = st.recursive(st.integers() | st.text(), lambda inner: st.tuples(inner, inner) | st.frozensets(inner))
+values = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(keys, inner)
+        | st.sets(hashable)
+        | st.builds(collections.deque, st.lists(inner), st.none() | st.integers(5, 9))
+        | st.builds(collections.OrderedDict, st.dictionaries(keys, inner))
+        | st.builds(Order, st.integers(), st.lists(st.text()))
+        | st.builds(Send, st.text(), inner)
+        | st.builds(Overwrite, inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(values)
+def test_any_value_comes_back(value: Any) -> None:
+    assert same(SERDE.loads_typed(SERDE.dumps_typed(value)), value)
+
+
+def test_numpy_arrays() -> None:
+    np = pytest.importorskip("numpy")
+    arrays = [np.arange(9, dtype=np.int32).reshape(3, 3), np.asfortranarray(np.eye(3)), np.arange(12)[::2], np.array(7)]
+    for array in arrays:
+        loaded = STRICT.loads_typed(STRICT.dumps_typed({"a": array}))["a"]
+        assert loaded.dtype == array.dtype and np.array_equal(loaded, array)
+        loaded[...] = 0  # a copy that may be written to

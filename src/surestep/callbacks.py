@@ -197,7 +197,7 @@ def get_sync_graph_callback_manager_for_config(
 ) -> _GraphCallbackManager:
     """What tells the graph handlers among the config's callbacks; one that tells nobody when there are
     none."""
-    return _GraphCallbackManager(_graph_handlers(config), run_id=run_id)
+    return _GraphCallbackManager(graph_handlers(config.get("callbacks")), run_id=run_id)
 
 
 def get_async_graph_callback_manager_for_config(
@@ -205,12 +205,11 @@ def get_async_graph_callback_manager_for_config(
 ) -> _AsyncGraphCallbackManager:
     """What tells the graph handlers among the config's callbacks; one that tells nobody when there are
     none."""
-    return _AsyncGraphCallbackManager(_graph_handlers(config), run_id=run_id)
+    return _AsyncGraphCallbackManager(graph_handlers(config.get("callbacks")), run_id=run_id)
 
 
-def _graph_handlers(config: RunnableConfig) -> list[GraphCallbackHandler]:
-    """The graph handlers in `callbacks`: a handler, a list of them, or a LangChain callback manager."""
-    callbacks = config.get("callbacks")
+def graph_handlers(callbacks: Any) -> list[GraphCallbackHandler]:
+    """The graph handlers among callbacks: a handler, a list of them, or a LangChain callback manager."""
     if callbacks is None:
         return []
     if not isinstance(callbacks, list):

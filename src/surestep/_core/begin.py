@@ -167,6 +167,8 @@ def _replayed(spec: Any, history: Mapping[str, Any]) -> Any:
 
 def _resume(run: Run, reading: Reading) -> Step[None]:
     head, show = run.head, run.show
+    if show.lifecycle:
+        yield Emit("lifecycle", head.anchor.id)
     head.seen[INTERRUPT] = dict(head.versions)
     if reading.forks:
         if run.pending is not None:

@@ -24,6 +24,7 @@ class Show:
         "debug",
         "keys",
         "labels",
+        "lifecycle",
         "modes",
         "now",
         "tasks",
@@ -42,6 +43,7 @@ class Show:
         self.modes = frozenset(modes)
         self.keys: str | tuple[str, ...] = keys if isinstance(keys, str) else tuple(keys)
         self._key_set = frozenset((keys,)) if isinstance(keys, str) else frozenset(keys)
+        self.lifecycle = "lifecycle" in self.modes  # no mode of callers: somebody wants to hear of resumed runs
         self.values = "values" in self.modes
         self.updates = "updates" in self.modes
         self.debug = "debug" in self.modes

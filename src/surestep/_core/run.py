@@ -158,6 +158,7 @@ class Run:
         "newest",
         "parent_id",
         "parked",
+        "paused_at",
         "pending",
         "replay_bound",
         "replaying",
@@ -192,6 +193,7 @@ class Run:
         self.resuming: bool | None = None  # what nested graphs of this step are told
         self.answered: dict[str, str] = {}  # question id -> task id under which its answer was claimed
         self.shown = False
+        self.paused_at = "pending"  # or at a static interrupt: interrupt_before, interrupt_after
         self.tasks: list[Task] = []  # of the current step
         self.to_cache: dict[Task, tuple[Key, int | None]] = {}  # where their results go, and for how long
         self.step = -1
@@ -350,7 +352,7 @@ def _steps(this: Run) -> Step[str]:
             return "done"
         if this.pending is not None:
             reattach(this, tasks)
-        if request.before and _static_pause(this, request.before, tasks):
+        if request.before and _static_pause(this, request.before, tasks, "interrupt_before"):
             raise GraphInterrupt()
         if request.control.drain_requested:
             return "draining"
@@ -374,7 +376,7 @@ def _steps(this: Run) -> Step[str]:
         else:
             head.advance(this.step, None)
         this.step += 1
-        if request.after and _static_pause(this, request.after, tasks):
+        if request.after and _static_pause(this, request.after, tasks, "interrupt_after"):
             if show.checkpoints and this.keeps:
                 yield from show.checkpoint(
                     checkpoint_payload(this, plan(head, blueprint, this.step, this.stop)), this.step - 1
@@ -391,14 +393,15 @@ def _announce(this: Run, tasks: Sequence[Task]) -> Step[None]:
             yield from this.show.restored(task)
 
 
-def _static_pause(this: Run, names: Any, tasks: Sequence[Task]) -> bool:
+def _static_pause(this: Run, names: Any, tasks: Sequence[Task], where: str) -> bool:
     """Whether a named node is among the tasks and something changed since the last pause."""
     seen = this.head.seen.get(INTERRUPT, {})
     if not any(key not in seen or version > seen[key] for key, version in this.head.versions.items()):
         return False
-    if names == "*":
-        return any(HIDDEN not in task.node.tags for task in tasks)
-    return any(task.name in names for task in tasks)
+    named = [task for task in tasks if (HIDDEN not in task.node.tags if names == "*" else task.name in names)]
+    if named:
+        this.paused_at = where
+    return bool(named)
 
 
 def _paused(this: Run, pause: GraphInterrupt) -> Step[Outcome]:

@@ -79,6 +79,7 @@ class AsyncDriver:
         self.background = Background(port) if port and durability == "async" and not port.inline else None
         env.put_part = self.above.put if self.above is not None and not modes else self.put
         env.calls = self.call
+        env.is_async = True
         env.down = self.above
         if subgraphs:
             env.down = Sink(modes | (self.above.modes if self.above is not None else frozenset()), self.put)
@@ -303,7 +304,8 @@ class AsyncDriver:
             try:
                 if context.task.timeout is not None:
                     watch = Watch(self, context)
-                await run_async(body(context), context)
+                tracer = self.env.tracer
+                await run_async(body(context) if tracer is None else tracer.body(context), context)
             finally:
                 if watch is not None:
                     watch.cancel()

@@ -14,10 +14,9 @@ from surestep.errors import ParentCommand
 from surestep.types import Command
 
 if TYPE_CHECKING:
-    from surestep._drive.call import Call
     from surestep._drive.context import TaskContext
 
-Body = Generator["tuple[Call, Any]", Any, Any]
+Body = Generator["tuple[Any, Any]", Any, Any]  # (a `Call` or what looks like one, its input) -> its result
 
 
 def body(context: TaskContext) -> Body:

@@ -45,10 +45,11 @@ class Call:
 
     `func` or `afunc` (or both) takes the input first; subclasses that run something else have neither.
     `injects` names further keyword parameters with a function that gets each from the task. `is_async`: there
-    is a native coroutine function, which is what can be cancelled. `target` is what the user gave.
+    is a native coroutine function, which is what can be cancelled. `target` is what the user gave. `traced`: it has
+    a run of its own in a trace, below its node's.
     """
 
-    __slots__ = ("afunc", "func", "injects", "is_async", "name", "target")
+    __slots__ = ("afunc", "func", "injects", "is_async", "name", "target", "traced")
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class Call:
         self.afunc = afunc
         self.injects = injects
         self.is_async = afunc is not None
+        self.traced = False
         self.target: Any = target if target is not None else func or afunc
 
     def invoke(self, input: Any, task: TaskContext) -> Any:

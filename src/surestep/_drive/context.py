@@ -14,6 +14,7 @@ from surestep._core.blueprint import PREVIOUS, RESUME
 from surestep._core.ids import interrupt_id
 from surestep._core.task import Task
 from surestep.errors import GraphInterrupt, NodeError
+from surestep.integrations.ambient import show_config
 from surestep.runtime import ExecutionInfo, Runtime
 from surestep.types import Interrupt
 
@@ -69,7 +70,15 @@ class TaskContext:
         """The config that the node may pass on to whatever it calls."""
         if self._config is None:
             self._config = self.env.task_config(self)
+            if "langchain_core.callbacks.manager" in sys.modules:
+                from surestep.integrations.langchain.quiet import quiet_manager
+
+                self._config["callbacks"] = quiet_manager(self)
         return self._config
+
+    def hand_on(self, config: dict[str, Any]) -> None:
+        """The config for what the node calls from now on."""
+        self._config = config
 
     @property
     def runtime(self) -> Runtime[Any]:
@@ -144,6 +153,12 @@ class TaskContext:
             self.sign_of_life()
             self.writes.extend(writes)
 
+    def show_message(self, message: Any) -> None:
+        """Show a message to everybody who streams messages."""
+        self.sign_of_life()
+        if self.env.tracer is not None:
+            self.env.tracer.push_message(self, message)
+
     # questions
 
     def interrupt(self, value: Any, response_schema: Any = None) -> Any:
@@ -174,9 +189,7 @@ def enter(context: TaskContext) -> None:
     """Make it the current task of this context (of context variables), for LangChain too where it is loaded."""
     current_task.set(context)
     if "langchain_core.runnables.config" in sys.modules:
-        from surestep.integrations import langchain
-
-        langchain.enter(context)
+        show_config(context)
 
 
 def _nowhere(chunk: Any) -> None:

@@ -29,13 +29,17 @@ if TYPE_CHECKING:
     from surestep.runtime import Runtime
 
 
+# Modes whose parts find their way through LangChain's callbacks, from any depth: they are not passed up.
+OWN_WAYS = frozenset({"messages", "tools", "lifecycle"})
+
+
 class Sink:
     """Where parts of the stream of nested graphs go: to the run around them, in the modes that it shows."""
 
     __slots__ = ("modes", "put")
 
     def __init__(self, modes: frozenset[str], put: Callable[[Any], None]) -> None:
-        self.modes = modes
+        self.modes = modes - OWN_WAYS
         self.put = put
 
 
@@ -62,6 +66,7 @@ class Env:
         "custom",
         "down",
         "durability",
+        "is_async",
         "ns",
         "parent",
         "put_part",
@@ -70,6 +75,7 @@ class Env:
         "runtime",
         "saver",
         "saver_setting",
+        "tracer",
     )
 
     def __init__(
@@ -101,6 +107,8 @@ class Env:
         self.parent = parent
         self._replayed = replayed
         self.address = address  # namespaces inside this run -> the checkpoint that the caller means there
+        self.is_async = False  # whether it runs on an event loop
+        self.tracer: Any = None  # plays the bodies of nodes for somebody who listens to them
         self.custom = custom  # whether anybody listens to what nodes write to the stream
         self.run: Run
         self.put_part: Callable[[Any], None]  # takes what nodes put on the stream
@@ -156,7 +164,6 @@ class Env:
         metadata = config.get("metadata") or {}
         config["metadata"] = {**metadata, **_where(task), **task.node.metadata}
         config["tags"] = [*(config.get("tags") or ()), *task.node.tags]
-        config["run_name"] = task.name
         configurable = {
             **config.get("configurable", {}),
             TASK_KEY: context,
@@ -177,7 +184,8 @@ class Env:
         if task.failed is not None:
             configurable[CONFIG_KEY_NODE_ERROR] = context.node_error
         config["configurable"] = configurable
-        config.pop("run_id", None)
+        config.pop("run_id", None)  # this and the name are the graph's own
+        config.pop("run_name", None)
         if config.get("recursion_limit") is DEFAULT_RECURSION_LIMIT:  # nobody asked for one: nested runs have their own
             del config["recursion_limit"]
         return config

@@ -337,7 +337,8 @@ def attempt(context: TaskContext) -> Ended:
     enter(context)
     error: BaseException | None = None
     try:
-        run_sync(body(context), context)
+        tracer = context.env.tracer
+        run_sync(body(context) if tracer is None else tracer.body(context), context)
     except BaseException as raised:
         error = noted(raised, context)
     return Ended(context.task, context.attempt, context.writes, error)

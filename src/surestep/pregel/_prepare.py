@@ -15,6 +15,7 @@ from surestep._core.run import Request
 from surestep._drive.context import TASK_KEY, TaskContext
 from surestep._drive.env import Env
 from surestep._drive.saving import SaverPort
+from surestep.callbacks import graph_handlers
 from surestep.checkpoint.base import EXCLUDED_METADATA_KEYS
 from surestep.checkpoint.base.id import next_checkpoint_id
 from surestep.runtime import RunControl, Runtime, ServerInfo
@@ -91,7 +92,10 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
     cache = resolve_cache(graph, parent)
     place = Place(graph, parent, configurable, saver)
     above = parent.env.down.modes if parent is not None and parent.env.down is not None else frozenset()
-    modes = call.modes | above
+    own = call.modes
+    if config["callbacks"] and graph_handlers(config["callbacks"]):
+        own |= {"lifecycle"}
+    modes = own | above
     port = SaverPort(saver, config, graph._migrate) if saver is not None else None
     request = Request(
         input=call.input,
@@ -148,7 +152,7 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
             labels_of(config) if "tasks" in modes or "debug" in modes else {},
         ),
         port,
-        call.modes,
+        own,
         call.subgraphs,
         config.get("max_concurrency"),
         durability,

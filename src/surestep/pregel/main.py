@@ -18,6 +18,8 @@ from surestep._drive.sync import SyncDriver
 from surestep.channels.base import BaseChannel
 from surestep.channels.topic import Topic
 from surestep.channels.untracked_value import UntrackedValue
+from surestep.integrations.runnable import AsRunnable
+from surestep.integrations.watch import watch
 from surestep.managed.base import is_managed_value
 from surestep.pregel._cache import CacheMethods
 from surestep.pregel._prepare import Call, Prepared, as_modes, prepare
@@ -57,7 +59,7 @@ RESERVED = frozenset(
 )
 
 
-class Pregel(StateMethods, SchemaMethods, CacheMethods, Generic[StateT, ContextT, InputT, OutputT]):
+class Pregel(AsRunnable, StateMethods, SchemaMethods, CacheMethods, Generic[StateT, ContextT, InputT, OutputT]):
     """A graph of nodes that read and write channels, run step by step.
 
     nodes: name -> `PregelNode` or `NodeBuilder`; channels: name -> channel or managed value; input_channels,
@@ -240,7 +242,9 @@ class Pregel(StateMethods, SchemaMethods, CacheMethods, Generic[StateT, ContextT
             threads_only=self.stream_eager,
             step_timeout=self.step_timeout,
         )
-        return driver.drive(self._core(prepared))
+        parts = driver.drive(self._core(prepared))
+        watched = watch(self, prepared, is_async=False)
+        return parts if watched is None else watched.sync(parts)
 
     def _async_parts(self, prepared: Prepared, live: bool) -> AsyncIterator[Any]:
         from surestep._drive.async_ import AsyncDriver
@@ -255,7 +259,9 @@ class Pregel(StateMethods, SchemaMethods, CacheMethods, Generic[StateT, ContextT
             durability=prepared.durability,
             step_timeout=self.step_timeout,
         )
-        return driver.drive(self._core(prepared))
+        parts = driver.drive(self._core(prepared))
+        watched = watch(self, prepared, is_async=True)
+        return parts if watched is None else watched.async_(parts)
 
     def _conclude(self, prepared: Prepared, outcome: Outcome) -> None:
         request = prepared.request

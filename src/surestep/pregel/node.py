@@ -326,7 +326,9 @@ class NodeBuilder:
 
     def do(self, node: Any) -> Self:
         """Run `node` (whatever a graph node may be) on the input; a second `do` gets the first's result."""
-        self._bound.append(coerce(node))
+        call = coerce(node)
+        call.traced = True
+        self._bound.append(call)
         return self
 
     def write_to(self, *channels: str | ChannelWriteEntry, **kwargs: Any) -> Self:

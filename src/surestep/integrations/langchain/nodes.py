@@ -1,23 +1,15 @@
-"""LangChain Runnables as nodes, and graphs as Runnables. Loaded only when LangChain is in the process.
-
-A Runnable inside a node finds the node's config where LangChain looks for it: in the context variable
-`var_child_runnable_config`, which drivers set for every task while LangChain is loaded.
-"""
+"""LangChain Runnables as nodes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnableSequence
 
-from surestep._drive.call import Call
-from surestep.pregel.main import Pregel
+from surestep._drive.call import Call, is_graph
 
 if TYPE_CHECKING:
     from surestep._drive.context import TaskContext
-
-Runnable.register(Pregel)
 
 
 class RunnableCall(Call):
@@ -49,11 +41,8 @@ def _is_natively_async(runnable: Any) -> bool:
         return hasattr(runnable, "afunc")
     if isinstance(runnable, RunnableSequence):
         return all(_is_natively_async(step) for step in runnable.steps)
+    if isinstance(runnable, RunnableParallel):
+        return all(_is_natively_async(step) for step in runnable.steps__.values())
     if hasattr(runnable, "bound"):
         return _is_natively_async(runnable.bound)
-    return isinstance(runnable, Pregel) or type(runnable).ainvoke is not Runnable.ainvoke
-
-
-def enter(task: TaskContext) -> None:
-    """Let Runnables that are called in this context find the task's config."""
-    var_child_runnable_config.set(task.config)  # type: ignore[arg-type]
+    return is_graph(runnable) or type(runnable).ainvoke is not Runnable.ainvoke

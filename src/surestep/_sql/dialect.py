@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from surestep._sql import queries
+
 HERE = Path(__file__).parent
 
 
@@ -13,7 +15,7 @@ class Dialect(NamedTuple):
     """A database's way to say things. SQL is written with `?` for a parameter; the runner turns that into
     its own.
 
-    `pairs`: a row source `(value ->> 0 AS first, ...)` over a JSON array of pairs, its one parameter.
+    `values`: the query for channel values; parameters: JSON of [[version, channel], ...], thread, namespace.
     """
 
     name: str
@@ -21,7 +23,7 @@ class Dialect(NamedTuple):
     begin_write: str
     schema: Callable[[], list[str]]
     has_schema: str
-    pairs: str
+    values: str
 
 
 def statements(script: str) -> list[str]:
@@ -37,5 +39,5 @@ SQLITE = Dialect(
     begin_write="BEGIN IMMEDIATE",
     schema=lambda: statements((HERE / "sqlite" / "schema.sql").read_text()),
     has_schema="SELECT 1 FROM sqlite_master WHERE name = 'surestep_schema'",
-    pairs="SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?)",
+    values=queries.values("SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?)"),
 )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from surestep._sql.dialect import Dialect
-from surestep._sql.statement import Statement, Steps
+from surestep._sql.statement import Steps
 
 VERSION = 1
 
 
 def version_of(dialect: Dialect) -> Steps[int]:
     """The version of the database's schema; 0 when it has none."""
-    if not (yield Statement(dialect.has_schema)):
+    if not (yield (dialect.has_schema, ())):
         return 0
-    ((version,),) = yield Statement("SELECT version FROM surestep_schema")
+    ((version,),) = yield ("SELECT version FROM surestep_schema", ())
     return int(version)
 
 
@@ -30,4 +30,4 @@ def migrate(dialect: Dialect) -> Steps[None]:
         )
     if version == 0:
         for statement in dialect.schema():
-            yield Statement(statement)
+            yield (statement, ())

@@ -19,17 +19,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from surestep._sql import queries
 from surestep._sql.dialect import Dialect
-from surestep._sql.rows import (
-    Version,
-    divide,
-    merge_writes,
-    pack_small,
-    pack_writes,
-    unpack_small,
-    unpack_writes,
-)
-from surestep._sql.statement import Statement, Steps
+from surestep._sql.rows import divide, merge_writes, pack_small, pack_writes, unpack_small, unpack_writes
+from surestep._sql.statement import Many, Steps
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, CheckpointTuple, DeltaChannelHistory, TaskWrites
 from surestep.checkpoint.base._shared import (
     DeltaWalk,
@@ -49,39 +42,6 @@ if TYPE_CHECKING:
     from surestep.checkpoint.serde.base import SerializerProtocol
     from surestep.types import RunnableConfig
 
-_AT = "thread_id = ? AND checkpoint_ns = ?"
-_ROW = "checkpoint_id, parent_id, type, checkpoint, metadata_type, metadata, small"
-
-_HEAD = f"""
-SELECT checkpoint_id, small, EXISTS (
-    SELECT 1 FROM surestep_writes w
-    WHERE w.thread_id = c.thread_id AND w.checkpoint_ns = c.checkpoint_ns AND w.checkpoint_id = c.checkpoint_id)
-FROM surestep_checkpoints c WHERE {_AT} ORDER BY checkpoint_id DESC LIMIT 1"""
-
-_PUT = """
-INSERT INTO surestep_checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET
-    parent_id = excluded.parent_id, type = excluded.type, checkpoint = excluded.checkpoint,
-    metadata_type = excluded.metadata_type, metadata = excluded.metadata, small = excluded.small"""
-
-_SMALL = f"SELECT small FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id = ?"
-
-_INSERT_WRITE = """
-INSERT INTO surestep_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE SET
-    channel = excluded.channel, type = excluded.type, value = excluded.value, task_path = excluded.task_path
-WHERE excluded.idx """
-_PUT_WRITE = _INSERT_WRITE + "< 0"
-# A write that rode was there first: an ordinary one stays, any other has been replaced by the row that is
-# there.
-_UNRIDE_WRITE = _INSERT_WRITE + ">= 0"
-
-_PUT_VALUE = """
-INSERT INTO surestep_values VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (thread_id, checkpoint_ns, version, channel) DO UPDATE SET type = excluded.type, value = excluded.value"""
-
-_TABLES = ("surestep_checkpoints", "surestep_writes", "surestep_values")
-
 
 # ---- writing ----
 
@@ -97,35 +57,30 @@ def commit(
     """Store a checkpoint and the writes that led to it; gives the config that addresses it."""
     thread_id, ns, parent = address_of(config, exact=bool(writes))
     id = checkpoint["id"]
-    body, blobs, rows = changes(serde.dumps_typed, checkpoint, new_versions, writes)
+    body, values, rows = changes(serde.dumps_typed, checkpoint, new_versions, writes)
     meta = serde.dumps_typed(get_checkpoint_metadata(config, metadata))
 
-    found = yield Statement(_HEAD, (thread_id, ns))
-    head, head_small, head_has_writes = found[0] if found else (None, None, 0)
+    found = yield (queries.HEAD, (thread_id, ns))
+    head, packed, head_has_writes = found[0] if found else (None, None, 0)
     _check_head(config, thread_id, ns, head)
     appended = head is None or id > head
     if not appended:
         yield from _make_room(thread_id, ns, id, parent)
-    packed = head_small
     if parent is None or parent != head:
-        found = yield Statement(_SMALL, (thread_id, ns, parent))
+        found = yield (queries.SMALL, (thread_id, ns, parent))
         packed = found[0][0] if found else None
     inherited = _own_values(serde, checkpoint, new_versions) if packed is None else unpack_small(packed)
-    small, large = divide(checkpoint["channel_versions"], new_versions, blobs, inherited)
+    small, large = divide(checkpoint["channel_versions"], new_versions, values, inherited)
     led = None
     if rows and appended and parent == head and not head_has_writes:
         led, rows = pack_writes(rows), []
-    yield Statement(_PUT, (thread_id, ns, id, parent, *body, *meta, pack_small(small), led))
+    yield (queries.PUT, (thread_id, ns, id, parent, *body, *meta, pack_small(small), led))
     if rows:
-        yield _write_statement(_PUT_WRITE, thread_id, ns, str(parent), rows)
+        yield _put_writes(queries.PUT_WRITE, thread_id, ns, str(parent), rows)
     if large:
-        yield _put_values(thread_id, ns, large)
+        params = [(thread_id, ns, version, channel, *value) for channel, version, value in large]
+        yield Many(queries.PUT_VALUE, params)
     return address(thread_id, ns, id)
-
-
-def _put_values(thread_id: str, ns: str, values: Sequence[tuple[str, Version, Typed]]) -> Statement:
-    params = [(thread_id, ns, version, channel, *value) for channel, version, value in values]
-    return Statement(_PUT_VALUE, params, many=True)
 
 
 def _check_head(config: Mapping[str, Any], thread_id: str, ns: str, head: str | None) -> None:
@@ -137,19 +92,14 @@ def _check_head(config: Mapping[str, Any], thread_id: str, ns: str, head: str | 
 
 
 def _own_values(serde: SerializerProtocol, checkpoint: Checkpoint, new_versions: ChannelVersions) -> dict[str, Typed]:
-    """What stands in for the values of a parent that isn't there: those that the checkpoint itself brings
-    along."""
+    """What stands in for the values of a parent that isn't there: those that the checkpoint brings along."""
     values = checkpoint["channel_values"]
     return {channel: serde.dumps_typed(values[channel]) for channel in values if channel not in new_versions}
 
 
 def _make_room(thread_id: str, ns: str, id: str, parent: str | None) -> Steps[None]:
     """Keep rule 2 when a checkpoint is put that is not the latest, or takes the place of one that is there."""
-    found = yield Statement(
-        f"SELECT checkpoint_id, parent_id, led_here FROM surestep_checkpoints WHERE {_AT} AND "
-        "checkpoint_id >= ? ORDER BY checkpoint_id LIMIT 2",
-        (thread_id, ns, id),
-    )
+    found = yield (queries.FROM_HERE, (thread_id, ns, id))
     for other, its_parent, led in found:
         if led is not None and (its_parent < id if other > id else its_parent != parent):
             yield from _unride(thread_id, ns, [(other, its_parent, led)])
@@ -157,22 +107,16 @@ def _make_room(thread_id: str, ns: str, id: str, parent: str | None) -> Steps[No
 
 def _unride(thread_id: str, ns: str, riders: Sequence[Sequence[Any]]) -> Steps[None]:
     """Move writes that ride in the rows (id, parent's id, writes) to rows of their own."""
-    for id, parent, led in riders:
-        yield _write_statement(_UNRIDE_WRITE, thread_id, ns, parent, unpack_writes(led))
-        yield from _forget_led(thread_id, ns, [id])
+    for _, parent, led in riders:
+        yield _put_writes(queries.PUT_EARLIER_WRITE, thread_id, ns, parent, unpack_writes(led))
+    yield Many(queries.FORGET_LED, [(thread_id, ns, id) for id, _, _ in riders])
 
 
-def _forget_led(thread_id: str, ns: str, ids: Sequence[str]) -> Steps[None]:
-    yield Statement(
-        f"UPDATE surestep_checkpoints SET led_here = NULL WHERE {_AT} AND checkpoint_id = ?",
-        [(thread_id, ns, id) for id in ids],
-        many=True,
+def _put_writes(sql: str, thread_id: str, ns: str, id: str, rows: Sequence[WriteRow]) -> Many:
+    return Many(
+        sql,
+        [(thread_id, ns, id, task_id, idx, channel, *value, path) for task_id, idx, channel, value, path in rows],
     )
-
-
-def _write_statement(sql: str, thread_id: str, ns: str, id: str, rows: Sequence[WriteRow]) -> Statement:
-    params = [(thread_id, ns, id, task_id, idx, channel, *value, path) for task_id, idx, channel, value, path in rows]
-    return Statement(sql, params, many=True)
 
 
 def put_writes(
@@ -190,7 +134,7 @@ def put_writes(
         if {row[:2] for row in stored} & {row[:2] for row in rows}:
             raise already_claimed(thread_id, task_id)
     if rows:
-        yield _write_statement(_PUT_WRITE, thread_id, ns, str(id), rows)
+        yield _put_writes(queries.PUT_WRITE, thread_id, ns, str(id), rows)
 
 
 # ---- reading ----
@@ -199,11 +143,7 @@ def put_writes(
 def get_tuple(serde: SerializerProtocol, dialect: Dialect, config: RunnableConfig) -> Steps[CheckpointTuple | None]:
     """The addressed checkpoint, or the latest of the thread and namespace."""
     thread_id, ns, id = address_of(config)
-    if id:
-        sql, params = f"{_AT} AND checkpoint_id = ?", [thread_id, ns, id]
-    else:
-        sql, params = f"{_AT} ORDER BY checkpoint_id DESC LIMIT 1", [thread_id, ns]
-    found = yield Statement(f"SELECT {_ROW} FROM surestep_checkpoints WHERE {sql}", params)
+    found = yield (queries.EXACT, (thread_id, ns, id)) if id else (queries.LATEST, (thread_id, ns))
     if not found:
         return None
     return (yield from _load(serde, dialect, thread_id, ns, found[0], config if id else None))
@@ -217,16 +157,12 @@ def _load(
     row: Sequence[Any],
     config: RunnableConfig | None,
 ) -> Steps[CheckpointTuple]:
-    id, parent, tag, data, metadata_type, metadata, packed = row
+    id, parent, tag, data, metadata_tag, metadata, packed = row
     body = serde.loads_typed((tag, data))
     values = unpack_small(packed)
     missing = [(version, channel) for channel, version in body["channel_versions"].items() if channel not in values]
     if missing:
-        found = yield Statement(
-            f"SELECT channel, type, value FROM ({dialect.pairs}) CROSS JOIN surestep_values "
-            f"WHERE {_AT} AND version = first AND channel = second",
-            (json.dumps(missing), thread_id, ns),
-        )
+        found = yield (dialect.values, (json.dumps(missing), thread_id, ns))
         values.update({channel: (tag, value) for channel, tag, value in found})
     writes = yield from _writes_of(thread_id, ns, id)
     return Stored(
@@ -234,7 +170,7 @@ def _load(
         ns,
         parent,
         body,
-        serde.loads_typed((metadata_type, metadata)),
+        serde.loads_typed((metadata_tag, metadata)),
         values.items(),
         [(task_id, channel, value) for task_id, _, channel, value, _ in writes],
     ).load(serde, config)
@@ -242,23 +178,15 @@ def _load(
 
 def _writes_of(thread_id: str, ns: str, id: str) -> Steps[list[WriteRow]]:
     """All writes of a checkpoint, in replay order."""
-    found = yield Statement(
-        f"SELECT task_id, idx, channel, type, value, task_path FROM surestep_writes WHERE {_AT} AND checkpoint_id = ?",
-        (thread_id, ns, id),
-    )
+    found = yield (queries.WRITES, (thread_id, ns, id))
     stored = [(task_id, idx, channel, (tag, value), path) for task_id, idx, channel, tag, value, path in found]
-    following = yield Statement(
-        f"SELECT parent_id, led_here FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id > ? "
-        f"ORDER BY checkpoint_id LIMIT 1",
-        (thread_id, ns, id),
-    )
+    following = yield (queries.NEXT, (thread_id, ns, id))
     led = following[0][1] if following and following[0][0] == id else None
     return merge_writes(stored, unpack_writes(led) if led is not None else ())
 
 
-class Page:
-    """A listing on its way through the checkpoints, newest first: the rows come in pages, each read on its
-    own."""
+class Listing:
+    """A walk through the checkpoints, newest first: the rows come in pages, each read on its own."""
 
     def __init__(
         self,
@@ -272,12 +200,13 @@ class Page:
         self._serde, self._dialect, self._filter = serde, dialect, filter
         self._conditions: list[str] = []
         self._params: list[Any] = []
+        self._after: Sequence[str] = ()
         self._left = limit
         self._size = 16
         self.done = limit == 0
         wanted = config["configurable"] if config else {}
         for key in ("thread_id", "checkpoint_ns", "checkpoint_id"):
-            if key in wanted and not (key == "checkpoint_id" and not wanted[key]):
+            if key in wanted and (wanted[key] or key != "checkpoint_id"):
                 self._add(f"{key} = ?", wanted[key])
         if before and before["configurable"].get("checkpoint_id"):
             self._add("checkpoint_id < ?", before["configurable"]["checkpoint_id"])
@@ -288,29 +217,23 @@ class Page:
 
     def read(self) -> Steps[list[CheckpointTuple]]:
         """The next page; `done` says whether it was the last."""
-        where = " AND ".join(self._conditions) or "1 = 1"
+        conditions = [*self._conditions]
+        if self._after:
+            conditions.append("(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)")
         size = self._size if self._left is None or self._filter else min(self._size, self._left)
-        found = yield Statement(
-            f"SELECT thread_id, checkpoint_ns, {_ROW} FROM surestep_checkpoints WHERE {where} "
-            f"ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?",
-            [*self._params, size],
-        )
+        found = yield (queries.page(conditions), [*self._params, *self._after, size])
         loaded = []
         for thread_id, ns, *row in found:
-            if not self._filter or matches(self._serde.loads_typed((row[4], row[5])), self._filter):
-                loaded.append((yield from _load(self._serde, self._dialect, thread_id, ns, row, None)))
-                if self._left is not None:
-                    self._left -= 1
             if self._left == 0:
                 break
+            if self._filter and not matches(self._serde.loads_typed((row[4], row[5])), self._filter):
+                continue
+            loaded.append((yield from _load(self._serde, self._dialect, thread_id, ns, row, None)))
+            self._left = None if self._left is None else self._left - 1
         self.done = self._left == 0 or len(found) < size
         if not self.done:
-            last = found[-1]
-            if self._size == 16:
-                self._add("(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)")
-            else:
-                del self._params[-3:]
-            self._params += (last[2], last[0], last[1])
+            thread_id, ns, id = found[-1][:3]
+            self._after = (id, thread_id, ns)
             self._size = min(self._size * 4, 1024)
         return loaded
 
@@ -332,16 +255,14 @@ def delta_history(
 
 def delete_thread(thread_id: str) -> Steps[None]:
     """Delete everything of a thread."""
-    for table in _TABLES:
-        yield Statement(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
+    for sql in queries.DELETE_THREAD:
+        yield (sql, (thread_id,))
 
 
 def delete_for_runs(serde: SerializerProtocol, run_ids: Sequence[str]) -> Steps[None]:
     """Delete the checkpoints of these runs, their writes, and the values that only they had."""
     wanted = set(run_ids)
-    found = yield Statement(
-        "SELECT thread_id, checkpoint_ns, checkpoint_id, metadata_type, metadata FROM surestep_checkpoints"
-    )
+    found = yield (queries.ALL_METADATA, ())
     doomed: dict[tuple[str, str], set[str]] = {}
     for thread_id, ns, id, tag, metadata in found:
         if serde.loads_typed((tag, metadata)).get("run_id") in wanted:
@@ -356,45 +277,28 @@ def prune(serde: SerializerProtocol, thread_ids: Sequence[str], strategy: str) -
         if strategy == "delete":
             yield from delete_thread(thread_id)
             continue
-        found = yield Statement(
-            "SELECT checkpoint_ns, max(checkpoint_id) FROM surestep_checkpoints WHERE thread_id = ? "
-            "GROUP BY checkpoint_ns",
-            (thread_id,),
-        )
+        found = yield (queries.HEADS, (thread_id,))
         for ns, head in found:
-            ids = yield Statement(
-                f"SELECT checkpoint_id FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id < ?",
-                (thread_id, ns, head),
-            )
-            yield from _drop(serde, thread_id, ns, {id for (id,) in ids})
+            earlier = yield (queries.EARLIER, (thread_id, ns, head))
+            yield from _drop(serde, thread_id, ns, {id for (id,) in earlier})
 
 
 def _drop(serde: SerializerProtocol, thread_id: str, ns: str, doomed: set[str]) -> Steps[None]:
     """Delete checkpoints of a namespace, their writes, and the values that nothing refers to any more."""
-    riders = yield Statement(
-        f"SELECT checkpoint_id, parent_id, led_here FROM surestep_checkpoints WHERE {_AT} AND led_here IS NOT NULL",
-        (thread_id, ns),
-    )
+    riders = yield (queries.RIDERS, (thread_id, ns))
     yield from _unride(thread_id, ns, [row for row in riders if row[0] in doomed and row[1] not in doomed])
-    yield from _forget_led(thread_id, ns, [row[0] for row in riders if row[0] not in doomed and row[1] in doomed])
-    for table in ("surestep_checkpoints", "surestep_writes"):
-        yield Statement(
-            f"DELETE FROM {table} WHERE {_AT} AND checkpoint_id = ?",
-            [(thread_id, ns, id) for id in doomed],
-            many=True,
-        )
-    bodies = yield Statement(f"SELECT type, checkpoint FROM surestep_checkpoints WHERE {_AT}", (thread_id, ns))
+    orphans = [(thread_id, ns, row[0]) for row in riders if row[0] not in doomed and row[1] in doomed]
+    yield Many(queries.FORGET_LED, orphans)
+    for sql in (queries.DELETE_CHECKPOINT, queries.DELETE_WRITES):
+        yield Many(sql, [(thread_id, ns, id) for id in doomed])
+    bodies = yield (queries.BODIES, (thread_id, ns))
     used = {
         (version, channel)
-        for body in bodies
-        for channel, version in serde.loads_typed((body[0], body[1]))["channel_versions"].items()
+        for tag, body in bodies
+        for channel, version in serde.loads_typed((tag, body))["channel_versions"].items()
     }
-    stored = yield Statement(f"SELECT version, channel FROM surestep_values WHERE {_AT}", (thread_id, ns))
-    yield Statement(
-        f"DELETE FROM surestep_values WHERE {_AT} AND version = ? AND channel = ?",
-        [(thread_id, ns, *key) for key in stored if tuple(key) not in used],
-        many=True,
-    )
+    stored = yield (queries.VALUE_KEYS, (thread_id, ns))
+    yield Many(queries.DELETE_VALUE, [(thread_id, ns, *key) for key in stored if tuple(key) not in used])
 
 
 def copy_thread(source: str, target: str) -> Steps[None]:
@@ -402,28 +306,8 @@ def copy_thread(source: str, target: str) -> Steps[None]:
     if source == target:
         return
     for thread_id in (source, target):
-        riders = yield Statement(
-            "SELECT checkpoint_ns, checkpoint_id, parent_id, led_here FROM surestep_checkpoints "
-            "WHERE thread_id = ? AND led_here IS NOT NULL",
-            (thread_id,),
-        )
+        riders = yield (queries.RIDERS_OF_THREAD, (thread_id,))
         for ns, *rider in riders:
             yield from _unride(thread_id, ns, [rider])
-    for table, key, columns in _COPIED:
-        updates = ", ".join(f"{column} = excluded.{column}" for column in columns.split(", "))
-        yield Statement(
-            f"INSERT INTO {table} (thread_id, {key}, {columns}) SELECT ?, {key}, {columns} FROM {table} "
-            f"WHERE thread_id = ? ON CONFLICT (thread_id, {key}) DO UPDATE SET {updates}",
-            (target, source),
-        )
-
-
-_COPIED = (
-    (
-        "surestep_checkpoints",
-        "checkpoint_ns, checkpoint_id",
-        "parent_id, type, checkpoint, metadata_type, metadata, small",
-    ),
-    ("surestep_writes", "checkpoint_ns, checkpoint_id, task_id, idx", "channel, type, value, task_path"),
-    ("surestep_values", "checkpoint_ns, version, channel", "type, value"),
-)
+    for sql in queries.COPY_THREAD:
+        yield (sql, (target, source))

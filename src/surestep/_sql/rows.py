@@ -29,7 +29,9 @@ def unpack_small(data: bytes) -> dict[str, Typed]:
 
 def pack_writes(rows: Sequence[WriteRow]) -> bytes:
     """The column `led_here`."""
-    return ormsgpack.packb(list(_by_key({}, rows).values()))
+    if len({row[:2] for row in rows}) < len(rows):
+        rows = list(_by_key({}, rows).values())
+    return ormsgpack.packb(rows)
 
 
 def unpack_writes(data: bytes) -> list[WriteRow]:

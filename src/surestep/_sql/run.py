@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from surestep._sql.dialect import SQLITE
 from surestep._sql.migrate import VERSION, migrate, version_of
-from surestep._sql.statement import Rows, Statement, Steps
+from surestep._sql.statement import Many, Rows, Statement, Steps
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,6 +41,11 @@ def started(steps: Steps[R]) -> tuple[Steps[R], Statement | Done]:
         return steps, next(steps)
     except StopIteration as stop:
         return steps, Done(stop.value)
+
+
+def begun(steps: Steps[R]) -> tuple[Steps[R], Statement]:
+    """The same for a generator that has something to say."""
+    return steps, next(steps)
 
 
 class Runner(Protocol):
@@ -88,8 +93,8 @@ class SqliteRunner:
         with self.lock:
             if not self._ready:
                 self._patiently("PRAGMA journal_mode = WAL")
-                if self._together(version_of(SQLITE), SQLITE.begin_read) != VERSION:
-                    self._together(migrate(SQLITE), SQLITE.begin_write)
+                if self._together(*begun(version_of(SQLITE)), SQLITE.begin_read) != VERSION:
+                    self._together(*begun(migrate(SQLITE)), SQLITE.begin_write)
                 self._ready = True
 
     async def asetup(self) -> None:
@@ -136,35 +141,37 @@ class SqliteRunner:
                     "checkpoint would have to end. Commit it first, or give the saver a connection of its "
                     "own."
                 )
-            return self._together(steps, begin, statement)
+            return self._together(steps, statement, begin)
 
-    def _together(self, steps: Steps[R], begin: str, statement: Statement | None = None) -> R:
-        """The generator's result; all of its statements in one transaction. `statement`: its first, if it
-        began."""
-        statement = statement or next(steps)
-        execute, executemany = self.conn.execute, self.conn.executemany
+    def _together(self, steps: Steps[R], statement: Statement, begin: str) -> R:
+        """The result of a generator whose first statement this is; all of them in one transaction."""
+        execute, send = self.conn.execute, steps.send
         self._patiently(begin)
         try:
-            while True:
-                sql, params, many = statement
-                rows = executemany(sql, params).fetchall() if many else execute(sql, params).fetchall()
-                statement = steps.send(rows)
-        except StopIteration as stop:
+            try:
+                while True:
+                    if type(statement) is Many:
+                        self.conn.executemany(*statement)
+                        statement = send(())
+                    else:
+                        statement = send(execute(*statement).fetchall())
+            except StopIteration as stop:
+                result: R = stop.value
             execute("COMMIT")
-            result: R = stop.value
             return result
         except BaseException:
             if self.conn.in_transaction:
                 execute("ROLLBACK")
             raise
 
-    def _patiently(self, sql: str, params: Sequence[Any] = ()) -> Rows:
-        """The rows of a statement that may have to wait for other connections longer than SQLite waits by
+    def _patiently(self, sql: str) -> None:
+        """Execute a statement that may have to wait for other connections, longer than SQLite waits by
         itself."""
         deadline = 0.0
         while True:
             try:
-                return self.conn.execute(sql, params).fetchall()
+                self.conn.execute(sql)
+                return
             except Exception as error:
                 if not getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                     raise
@@ -251,9 +258,9 @@ class AiosqliteRunner:
     async def _setup(self) -> None:
         if self._ready:
             return
-        await self._fetch(Statement("PRAGMA journal_mode = WAL"))
-        if await self._together(version_of(SQLITE), SQLITE.begin_read) != VERSION:
-            await self._together(migrate(SQLITE), SQLITE.begin_write)
+        await self._fetch(("PRAGMA journal_mode = WAL", ()))
+        if await self._together(*begun(version_of(SQLITE)), SQLITE.begin_read) != VERSION:
+            await self._together(*begun(migrate(SQLITE)), SQLITE.begin_write)
         self._ready = True
 
     async def _run(self, steps: Steps[R], statement: Statement | Done, begin: str) -> R:
@@ -261,26 +268,28 @@ class AiosqliteRunner:
             return cast(R, statement.result)
         async with self._lock:
             await self._setup()
-            return await self._together(steps, begin, statement)
+            return await self._together(steps, statement, begin)
 
-    async def _together(self, steps: Steps[R], begin: str, statement: Statement | None = None) -> R:
-        statement = statement or next(steps)
-        await self._fetch(Statement(begin))
+    async def _together(self, steps: Steps[R], statement: Statement, begin: str) -> R:
+        await self._fetch((begin, ()))
         try:
-            while True:
-                rows = await self._fetch(statement)
-                statement = steps.send(rows)
-        except StopIteration as stop:
-            await self._fetch(Statement("COMMIT"))
-            result: R = stop.value
+            try:
+                while True:
+                    statement = steps.send(await self._fetch(statement))
+            except StopIteration as stop:
+                result: R = stop.value
+            await self._fetch(("COMMIT", ()))
             return result
         except BaseException:
-            await self._fetch(Statement("ROLLBACK"))
+            if self.conn.in_transaction:
+                await self._fetch(("ROLLBACK", ()))
             raise
 
     async def _fetch(self, statement: Statement) -> Rows:
-        sql, params, many = statement
-        cursor = await (self.conn.executemany if many else self.conn.execute)(sql, params)
+        if isinstance(statement, Many):
+            cursor = await self.conn.executemany(*statement)
+        else:
+            cursor = await self.conn.execute(*statement)
         rows: Rows = list(await cursor.fetchall())
         await cursor.close()
         return rows

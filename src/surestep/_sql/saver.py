@@ -136,10 +136,10 @@ class SqlSaver(BaseCheckpointSaver[str]):
         filter: dict[str, Any] | None,
         before: RunnableConfig | None,
         limit: int | None,
-    ) -> ops.Page:
+    ) -> ops.Listing:
         check_filter(filter)
         check_limit(limit)
-        return ops.Page(self.serde, self._dialect, config, filter or {}, before, limit)
+        return ops.Listing(self.serde, self._dialect, config, filter or {}, before, limit)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple, TypeVar
 R = TypeVar("R")
 
 
-class Statement(NamedTuple):
-    """SQL with `?` for its parameters. `many`: `params` is a list of them, one a run, and there are no
-    rows."""
+class Many(NamedTuple):
+    """One statement with many parameter lists: it is run for each, and has no rows."""
 
     sql: str
-    params: Sequence[Any] = ()
-    many: bool = False
+    params: Sequence[Sequence[Any]]
 
+
+Statement = tuple[str, Sequence[Any]] | Many
+"""SQL with `?` for its parameters, and those. A plain tuple: every step of every run makes a few."""
 
 Rows = Sequence[Sequence[Any]]
 Steps = Generator[Statement, Rows, R]

@@ -223,6 +223,7 @@ def _take_resume(run: Run, command: Command[Any], reading: Reading) -> Step[None
             reason="not_pending",
             interrupt_ids=tuple(command.resume) if isinstance(command.resume, dict) else (),
         )
+    run.request.answering = True
     yield from take_answers(run, command.resume, old=reading.superseded)
 
 

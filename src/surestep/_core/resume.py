@@ -3,7 +3,8 @@
 Rules:
 1. A finished task does not run again: its stored writes are its writes.
 2. A task whose error a handler took over does not run again; the handler does, unless it finished.
-3. A branch that waits for an answer and got none is not started again: it goes on waiting.
+3. A branch that waits for an answer and got none is not started again while others go on: it goes on waiting. A run
+   without answers that finds nothing but waiting branches starts them again: they may not need the answer any more.
 4. An answer belongs to the question it names, or to the only one that is open; it is kept before anything runs, and
    once: of two answers to one question the second gets `AlreadyAnswered`.
 """
@@ -39,6 +40,8 @@ def reattach(run: Run, tasks: list[Task]) -> None:
             _hand_over(run, task, status, tasks)
         else:
             _take_over(run, task, status)
+    if not run.request.answering and all(task.restored or task in run.parked for task in tasks):
+        run.parked.clear()
 
 
 def _take_over(run: Run, task: Task, status: TaskStatus) -> None:

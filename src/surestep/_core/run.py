@@ -37,6 +37,7 @@ class Request:
 
     __slots__ = (
         "after",
+        "answering",
         "answers",
         "base_ns",
         "before",
@@ -91,6 +92,7 @@ class Request:
         run_id: Any = None,
         strict: bool = False,
         seeks: bool = False,
+        answering: bool = False,
         before: Any = (),
         after: Any = (),
         timed: bool = False,
@@ -118,6 +120,7 @@ class Request:
         self.parents = parents or {}
         self.run_id = run_id
         self.strict = strict
+        self.answering = answering  # the caller brought answers
         self.seeks = seeks  # nested: an old question is answered anew; start from where it was asked
         self.before = before  # static interrupts: names, or "*"
         self.after = after

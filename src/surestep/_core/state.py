@@ -288,12 +288,10 @@ def _take_over(run: Run, statuses: Mapping[Task, TaskStatus], acted: Sequence[st
     """Fold finished siblings in, and schedule the unfinished ones again; returns those."""
     waiting = []
     for task, status in statuses.items():
-        if task.name in acted:
-            continue
         if status.finished:
             task.writes = list(status.outputs)
             tasks.append(task)
-        else:
+        elif task.name not in acted:
             waiting.append(task)
             again = Task(run.head, INPUT, task.node, ("~again", task.path_text), (), (), None, run.step)
             again.writes = _schedule_again(run.head, task)

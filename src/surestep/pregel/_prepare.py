@@ -119,6 +119,7 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         loose=parent.env.run.request.loose if parent is not None else None,
         parents=parent.env.parents_of_children() if parent is not None else None,
         run_id=config["metadata"].get("run_id"),
+        answering=parent is not None and parent.env.run.request.answering,
         seeks=parent is not None and parent.env.run.request.seeks,
         strict=bool(configurable.get(CONFIG_KEY_STRICT_RESUME)) and parent is None,
         before=call.interrupt_before or graph.interrupt_before_nodes,

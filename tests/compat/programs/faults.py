@@ -290,7 +290,11 @@ def notes_on_the_error(E: Engine) -> Any:
     return [note for note in notes if "'a'" in note] != []
 
 
-@program()
+@differs(
+    "A question that has its answer is not shown as open, also when its node failed after the answer",
+    ours=[[], "12"],
+    theirs=[["second?"], "12"],
+)
 def questions_after_a_failure_keep_their_answers(E: Engine) -> Any:
     flag = {"fail": True}
 
@@ -302,9 +306,11 @@ def questions_after_a_failure_keep_their_answers(E: Engine) -> Any:
         return {"log": [first + second]}
 
     app = E.graph(Log, {"two": two}, "START > two").compile(checkpointer=E.saver())
-    seen = look(E, app, {"log": []}, E.Command(resume="1"), E.Command(resume="2"))
+    for given in ({"log": []}, E.Command(resume="1"), E.Command(resume="2")):
+        E.attempt(E.invoke, app, given, E.config())
     flag["fail"] = False
-    return seen, look(E, app, None)
+    shown = [question.value for question in E.state(app, E.config()).interrupts]
+    return shown, E.invoke(app, None, E.config())["log"][0]
 
 
 @differs(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
+if TYPE_CHECKING:
+    from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 _lock = Lock()
 
@@ -35,13 +36,13 @@ class PersistentDict(defaultdict[Any, Any]):
                 data = file.read()
         except FileNotFoundError:
             return {}
-        found: dict[str, Any] = JsonPlusSerializer().loads_typed(("msgpack", data)) if data else {}
+        found: dict[str, Any] = _serde().loads_typed(("msgpack", data)) if data else {}
         return found
 
     def dump(self, fileobj: Any) -> None:
         """Write this section, and what the file has of others, to a binary file object."""
         sections = {**self._read(), self.section: _plain(self)}
-        fileobj.write(JsonPlusSerializer().dumps_typed(sections)[1])
+        fileobj.write(_serde().dumps_typed(sections)[1])
 
     def sync(self) -> None:
         """Write the file now."""
@@ -62,6 +63,12 @@ class PersistentDict(defaultdict[Any, Any]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _serde() -> JsonPlusSerializer:
+    from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
 def _plain(value: Any) -> Any:

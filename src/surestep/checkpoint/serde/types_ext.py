@@ -27,6 +27,8 @@ from typing import Any, Final
 from surestep.checkpoint.serde.base import UnsavableTypeError
 from surestep.checkpoint.serde.types import _DeltaSnapshot
 
+__all__ = ("OWN_MODULES", "SAFE_TYPES", "encoder_for", "is_secret", "type_names", "wire_name")
+
 EXT_CONSTRUCTOR_SINGLE_ARG: Final = 0
 EXT_CONSTRUCTOR_POS_ARGS: Final = 1
 EXT_CONSTRUCTOR_KW_ARGS: Final = 2

@@ -171,19 +171,15 @@ class Engine:
             return self.wait(self._astack.enter_async_context(saver.from_conn_string(path)))
         return self._stack.enter_context(load(root, "checkpoint.sqlite").SqliteSaver.from_conn_string(path))
 
-    def rows(self, saver: Any, config: Any, **kwargs: Any) -> list[Any]:
+    def rows(self, saver: Any, config: Any, **kwargs: Any) -> Rows:
         """All stored checkpoints with their pending writes: by namespace, newest first."""
+        if not self.is_async:
+            return Rows(saver.list(config, **kwargs))
 
-        async def collect() -> list[Any]:
-            return [row async for row in saver.alist(config, **kwargs)]
+        async def collect() -> Rows:
+            return Rows([row async for row in saver.alist(config, **kwargs)])
 
-        rows = self.wait(collect()) if self.is_async else list(saver.list(config, **kwargs))
-        spaces: dict[str, list[Any]] = {}
-        for row in rows:
-            spaces.setdefault(row.config["configurable"]["checkpoint_ns"], []).append(row)
-        # The contract leaves the order of namespaces open; their names hold task ids, which are made up.
-        named = sorted(spaces.items(), key=lambda item: (masked(item[0]), masked(item[1])))
-        return [row for _, found in named for row in found]
+        return self.wait(collect())
 
     def file(self, name: str) -> str:
         """The path of a new file in a directory that goes away with the engine."""
@@ -243,6 +239,10 @@ class Engine:
 
 class Chunks(list[Any]):
     """The chunks of one run; `harness.normal` knows which of them may come in any order."""
+
+
+class Rows(list[Any]):
+    """Rows of a saver, of several namespaces; `harness.normal` knows that these have no order among each other."""
 
 
 def masked(x: Any) -> str:

@@ -14,12 +14,14 @@ its own way on purpose:
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.engine import ELAPSED, ID, TIME, VERSION, Boom, Chunks, masked
+from harness.engine import ELAPSED, ID, TIME, VERSION, Boom, Chunks, Rows, masked
 
+_ERROR = re.compile(r"(\w*(?:Error|Boom))\(.*\)", re.DOTALL)  # an exception, as savers keep it
 _NULL = "00000000-0000-0000-0000-000000000000"
 _CONTROL = ("branch:to:", "join:")
 
@@ -42,6 +44,8 @@ class _Normal:
             return self._error(x)
         if isinstance(x, Chunks):
             return [chunk for group in _settled(x) for chunk in self._group(group)]
+        if isinstance(x, Rows):
+            return [self.of(row) for group in _spaces(x) for row in group]
         if isinstance(x, Mapping):
             return self._mapping(x)
         if isinstance(x, tuple) and hasattr(x, "_fields"):
@@ -67,6 +71,8 @@ class _Normal:
         if TIME.fullmatch(text):
             return "TIME"
         text = ELAPSED.sub("elapsed", text)
+        if said := _ERROR.fullmatch(text):
+            return text if said[1] == "Boom" else f"{said[1]}(...)"
         return ID.sub(lambda found: self._names.setdefault(found[0], f"#{len(self._names)}"), text)
 
     def _error(self, error: BaseException) -> Any:
@@ -97,6 +103,14 @@ class _Normal:
         if slots:
             return self._fields(x, {slot: getattr(x, slot, None) for slot in slots if slot[0] != "_"})
         return ("object", type(x).__name__, repr(x))
+
+
+def _spaces(rows: Rows) -> list[list[Any]]:
+    """The rows by namespace. The names hold task ids, which are made up: the order is that of what is stored."""
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.config["configurable"]["checkpoint_ns"], []).append(row)
+    return [group for _, group in sorted(found.items(), key=lambda item: (masked(item[0]), repr(normal(item[1]))))]
 
 
 def _question(x: Any) -> bool:

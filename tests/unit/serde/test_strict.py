@@ -234,6 +234,11 @@ def test_no_stored_value_calls_what_is_not_allowed() -> None:
                 STRICT.loads_typed(("msgpack", ext(code, module, name, {})))
 
 
+def test_no_stored_value_makes_a_class() -> None:
+    with pytest.raises(SerializationError):
+        STRICT.loads_typed(("msgpack", ext(1, "builtins", "type", ["Name", [], {}])))
+
+
 def test_unknown_tags_and_codes() -> None:
     with pytest.raises(NotImplementedError, match="Unknown serialization type: yaml"):
         STRICT.loads_typed(("yaml", b""))

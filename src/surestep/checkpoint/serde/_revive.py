@@ -9,6 +9,7 @@ from surestep.checkpoint.serde.base import SerializationError
 from surestep.checkpoint.serde.types_ext import (
     EXT_CONSTRUCTOR_KW_ARGS,
     EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
     EXT_PYDANTIC_V1,
     EXT_PYDANTIC_V2,
     TypeName,
@@ -21,6 +22,8 @@ _SEND = ("langgraph.types", "Send")  # the one class that is stored by position 
 def build(target: Any, code: int, argument: Any, name: TypeName) -> Any:
     """The object that `target` makes of what was stored. Raises SerializationError naming the type."""
     try:
+        if target is type and code != EXT_CONSTRUCTOR_SINGLE_ARG:
+            raise TypeError("type() tells the type of a value here and makes no new ones")
         if code == EXT_CONSTRUCTOR_KW_ARGS:
             return _from_fields(target, argument)
         if code == EXT_PYDANTIC_V2:

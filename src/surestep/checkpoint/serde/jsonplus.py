@@ -160,18 +160,20 @@ class JsonPlusSerializer(SerializerProtocol):
             return "bytearray", bytes(obj)
         try:
             return "msgpack", ormsgpack.packb(obj, self._default, _WRITE)
-        except (TypeError, ValueError, RecursionError):
-            pass
-        try:
-            self._failure.error = None
-            return "msgpack", self._pack(obj)  # again, and now with lone surrogates
         except (TypeError, ValueError, RecursionError) as error:
-            if self.pickle_fallback:
-                import pickle
+            return self._dumps_otherwise(obj, self._cause(error))
 
-                self._failure.error = None
-                return "pickle", pickle.dumps(obj)
-            raise self._unsavable(obj, error) from None
+    def _dumps_otherwise(self, obj: Any, cause: BaseException) -> tuple[str, bytes]:
+        if "surrogates" in str(cause):
+            try:
+                return "msgpack", self._pack(obj)
+            except (TypeError, ValueError, RecursionError) as error:
+                cause = self._cause(error)
+        if self.pickle_fallback:
+            import pickle
+
+            return "pickle", pickle.dumps(obj)
+        raise self._unsavable(obj, cause) from None
 
     def _pack(self, obj: Any) -> bytes:
         try:
@@ -220,8 +222,7 @@ class JsonPlusSerializer(SerializerProtocol):
             name=name,
         )
 
-    def _unsavable(self, obj: Any, error: BaseException) -> SerializationError:
-        cause = self._cause(error)
+    def _unsavable(self, obj: Any, cause: BaseException) -> SerializationError:
         path, culprit = self._find(obj, "value", 0)
         self._failure.error = None
         cls = type(culprit)

@@ -29,10 +29,8 @@ def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set
     head.bump()
     changed: set[str] = set()
     for task in tasks:
-        for trigger in task.triggers:
-            channel = head.channels.get(trigger)
-            if channel is not None and channel.consume():
-                changed.add(trigger)
+        if task.triggers is task.node.triggers:
+            changed.update(key for key in task.node.consumes if head.channels[key].consume())
     written = _by_channel(head, tasks)
     updated = {key for key, values in written.items() if _update(head, blueprint, key, values, tasks, changed)}
     if triggered:

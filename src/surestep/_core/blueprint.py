@@ -63,6 +63,7 @@ class NodePlan:
 
     __slots__ = (
         "cache_policy",
+        "consumes",
         "handler",
         "hidden",
         "is_handler",
@@ -91,6 +92,7 @@ class NodePlan:
         else:
             self.reads = tuple(key for key in channels if key not in managed)
             self.managed = tuple((key, managed[key]) for key in channels if key in managed)
+        self.consumes: tuple[str, ...] = ()  # triggers that react to their value being taken
         self.mapper = spec.mapper
         self.tags: tuple[str, ...] = tuple(spec.tags or ())
         self.metadata: Mapping[str, Any] = spec.metadata or {}
@@ -153,6 +155,11 @@ class Blueprint:
         self.channels = dict(channels)
         self.managed = dict(managed)
         self.nodes = {key: NodePlan(key, node, managed, retry) for key, node in nodes.items()}
+        known: dict[Any, Any] = {}
+        taking = {key for key, ch in channels.items() if type(ch).consume is not BaseChannel.consume}
+        for node in self.nodes.values():  # nodes that read the same share one tuple of keys
+            node.reads = known.setdefault(node.reads, node.reads)
+            node.consumes = tuple([key for key in node.triggers if key in taking])
         for key, handler in handlers.items():
             self.nodes[key].handler = handler
         self.cache_policy = cache_policy  # of nodes and tasks without one

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from surestep._core.blueprint import TASKS, Blueprint
-from surestep._core.isolate import isolate, needs_isolation
+from surestep._core.isolate import PLAIN, isolate, needs_isolation
 from surestep.channels.base import MISSING, BaseChannel
+from surestep.channels.last_value import LastValue
 from surestep.errors import EmptyChannelError
 from surestep.types import Send
 
 FORMAT = 4  # the `v` of the checkpoints we write
 Mint = Callable[[int, "str | None"], str]  # (step, id to be greater than) -> a new checkpoint id
-MAX_VIEWS = 64  # kept by a run; nodes and routers have theirs for good, so more come from code that makes up its own
+NARROW = 24  # keys
+MAX_VIEWS = 64  # kept by a run: each costs a little at every step
 _ABSENT = object()
 
 
@@ -38,9 +40,9 @@ class View:
 
     def _set(self, key: str, value: Any) -> None:
         self.values[key] = value
-        if needs_isolation(value):
+        if type(value) not in PLAIN and needs_isolation(value):
             self.loose.add(key)
-        else:
+        elif self.loose:
             self.loose.discard(key)
 
     def follow(self, changed: Iterable[str], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
@@ -147,7 +149,7 @@ class Head:
         self.live: set[str] = set()  # available channels that a step without writes may change
         self.top: Any = None  # the greatest version
         self.next_version = next_version
-        self.views: dict[int, View] = {}  # id of the tuple of keys -> view
+        self.views: dict[Any, View] = {}  # by keys, or the id of a wide tuple of keys
         self.mint = mint
         self.untracked: frozenset[str] = frozenset()  # keys that are never stored
         self.anchor = Anchor(ns, -2, None, mint)
@@ -174,12 +176,13 @@ class Head:
             view.follow(changed, self.channels)
 
     def view(self, order: tuple[str, ...]) -> View:
-        """The view of these keys. Found by the identity of the tuple: a wide one costs too much to hash."""
-        found = self.views.get(id(order))
-        if found is None or found.order is not order:
+        """The view of these keys. A wide one is found by the identity of the tuple: it costs too much to hash."""
+        key: Any = order if len(order) <= NARROW else id(order)
+        found = self.views.get(key)
+        if found is None or (found.order is not order and found.order != order):
             found = View(order, self.channels)
             if len(self.views) < MAX_VIEWS:
-                self.views[id(order)] = found
+                self.views[key] = found
         return found
 
     def read(self, select: str | Sequence[str]) -> Any:
@@ -202,7 +205,11 @@ class Head:
                 mine.setdefault(key, []).append(value)
         found = view.copy()
         for key, values in mine.items():
-            channel = self.channels[key].copy()
+            channel = self.channels[key]
+            if type(channel) is LastValue and len(values) == 1:
+                found[key] = isolate(values[0])
+                continue
+            channel = channel.copy()
             channel.update(values)
             if (value := channel_value(channel)) is not _ABSENT:
                 found[key] = isolate(value)

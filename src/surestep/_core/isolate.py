@@ -11,18 +11,18 @@ from collections import deque
 from typing import Any
 
 CONTAINERS = (list, dict, set, deque, bytearray)
-_PLAIN = frozenset({int, str, float, bool, type(None), bytes, complex, frozenset})
+PLAIN = frozenset({int, str, float, bool, type(None), bytes, complex, frozenset})
 
 
 def isolate(value: Any) -> Any:
     """The value, with containers of the exact built-in types copied."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return value
     if kind is list:
-        return [item if type(item) in _PLAIN else isolate(item) for item in value]
+        return [item if type(item) in PLAIN else isolate(item) for item in value]
     if kind is dict:
-        return {key: item if type(item) in _PLAIN else isolate(item) for key, item in value.items()}
+        return {key: item if type(item) in PLAIN else isolate(item) for key, item in value.items()}
     if kind is tuple:
         return tuple([isolate(item) for item in value])
     if kind is set or kind is bytearray or kind is deque:

@@ -20,9 +20,8 @@ def plan(head: Head, blueprint: Blueprint, step: int, stop: int, inputs: bool = 
     known what changed last (as in a run), else in the order in which they were defined (as in a state snapshot).
     """
     tasks: list[Task] = []
-    packets = head.channels[TASKS]
-    if packets.is_available():
-        for index, packet in enumerate(packets.get()):
+    if TASKS in head.live:
+        for index, packet in enumerate(head.channels[TASKS].get()):
             if inputs or getattr(packet, "node", None) in blueprint.nodes:  # onlookers don't stumble over what is gone
                 tasks.append(push(head, _target(blueprint, packet), index, packet, step))
     for name in _candidates(head, blueprint):

@@ -216,7 +216,7 @@ class SyncDriver:
         """The next event: a lone attempt is run here and now, others on threads."""
         if timed_step is not None:
             self._start_clock(timed_step)
-        elif self.inline and len(self.waiting) == 1 and not self._busy() and self.inbox.empty():
+        elif self.inline and len(self.waiting) == 1 and not (self.lanes and self._busy()) and self.inbox.empty():
             due, context = self.waiting.popleft()
             if due:
                 time.sleep(context.delay)

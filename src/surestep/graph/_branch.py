@@ -10,7 +10,7 @@ from surestep._drive.call import Call, coerce
 from surestep.constants import END, START
 from surestep.errors import InvalidUpdateError
 from surestep.graph._infer import input_hint, path_names
-from surestep.pregel.node import Fresh, Router, Write
+from surestep.pregel.node import Fresh, Router, Way, Write
 from surestep.types import Command, Send
 
 Targets = Mapping[str, str]
@@ -69,7 +69,7 @@ class BranchRouter(Router):
         self.ends = branch.ends
         self.name = name
         self.source = source
-        self.reads = reads
+        self.reads = tuple(reads) if isinstance(reads, list) else reads
         self.mapper = mapper
         self.merges = branch.input_schema is None and mapper is None
         self.targets = targets
@@ -82,7 +82,7 @@ class BranchRouter(Router):
         if self.mapper is not None:
             return self.mapper(state)
         if self.merges and isinstance(value, dict) and isinstance(state, dict):
-            return {**value, **state}
+            return state if all(key in state for key in value) else {**value, **state}
         return state
 
     def route(self, chosen: Any) -> list[Write]:
@@ -102,6 +102,13 @@ class BranchRouter(Router):
             if target != END:
                 writes.append(control_write(target, self.targets, self._who))
         return writes
+
+    def ways(self) -> Sequence[Way]:
+        """Its possible answers; none if nobody listed them."""
+        ends = (self.ends or {}).items()
+        return [
+            Way(self.targets.get(end, end), None, None if answer == end else str(answer), True) for answer, end in ends
+        ]
 
     def _mapped(self, answer: Any) -> Any:
         ends = self.ends or {}

@@ -64,11 +64,13 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT], SchemaMethod
         trigger = self._targets.setdefault(key, trigger_name(key))
         self.channels[trigger] = LastValueAfterFinish(Any) if node.defer else EphemeralValue(Any, guard=False)
         reads, mapper = self._reading(node.input_schema)
+        writer = self._writer(key, list(self.builder.channels))
+        writer.jumps = node.ends if isinstance(node.ends, dict) else dict.fromkeys(node.ends)
         self.nodes[key] = PregelNode(
             channels=reads,
             triggers=[trigger],
             mapper=mapper,
-            writers=[self._writer(key, list(self.builder.channels))],
+            writers=[writer],
             metadata=node.metadata,
             bound=node.runnable,
             retry_policy=node.retry_policy,

@@ -22,6 +22,7 @@ from surestep.integrations.runnable import AsRunnable
 from surestep.integrations.watch import watch
 from surestep.managed.base import is_managed_value
 from surestep.pregel._cache import CacheMethods
+from surestep.pregel._drawing import DrawMethods
 from surestep.pregel._prepare import Call, Prepared, as_modes, prepare
 from surestep.pregel._schemas import SchemaMethods
 from surestep.pregel._shape import conclude, result, shaper
@@ -59,7 +60,9 @@ RESERVED = frozenset(
 )
 
 
-class Pregel(AsRunnable, StateMethods, SchemaMethods, CacheMethods, Generic[StateT, ContextT, InputT, OutputT]):
+class Pregel(
+    AsRunnable, StateMethods, SchemaMethods, DrawMethods, CacheMethods, Generic[StateT, ContextT, InputT, OutputT]
+):
     """A graph of nodes that read and write channels, run step by step.
 
     nodes: name -> `PregelNode` or `NodeBuilder`; channels: name -> channel or managed value; input_channels,
@@ -175,8 +178,11 @@ class Pregel(AsRunnable, StateMethods, SchemaMethods, CacheMethods, Generic[Stat
         return self
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """The graph's name."""
-        return (name or self.name) + (suffix or "")
+        """The graph's name. A suffix is written as the name is: `LangGraphInput`, `my_graph_input`."""
+        name = name or self.name
+        if not suffix:
+            return name
+        return name + suffix.title() if name[:1].isupper() else f"{name}_{suffix.lower()}"
 
     def copy(self, update: Mapping[str, Any] | None = None) -> Self:
         """A graph with some attributes changed; everything else is shared."""

@@ -10,6 +10,8 @@ from langchain_core.runnables.graph import Edge, Graph, Node
 from surestep._drive.call import Call, ParallelCall, SequenceCall, is_runnable
 from surestep.pregel._outline import outline
 
+__all__ = ("drawable",)
+
 
 def drawable(graph: Any, config: Any, xray: int | bool) -> Graph:
     """The graph to draw. `xray`: with the nodes of the graphs inside it, True or how deep."""

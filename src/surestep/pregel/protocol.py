@@ -11,6 +11,8 @@ from surestep.typing import ContextT, InputT, OutputT, StateT
 if TYPE_CHECKING:
     from typing import Self
 
+    from langchain_core.runnables.graph import Graph
+
     from surestep.types import RunnableConfig, StateSnapshot, StateUpdate
 
 __all__ = ("PregelProtocol", "StreamProtocol")
@@ -25,6 +27,14 @@ class PregelProtocol(ABC, Generic[StateT, ContextT, InputT, OutputT]):
     @abstractmethod
     def with_config(self, config: RunnableConfig | None = None, **kwargs: Any) -> Self:
         """The same graph with `config` under every config that it is run with."""
+
+    @abstractmethod
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """The graph to draw. `xray`: with the nodes of graphs inside it; True, or how deep."""
+
+    @abstractmethod
+    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """The graph to draw."""
 
     @abstractmethod
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:

@@ -142,8 +142,14 @@ async def test_what_a_saver_lacks_is_not_implemented() -> None:
     saver: Any = BaseCheckpointSaver()
     config: Any = {"configurable": {"thread_id": "t"}}
     calls = {
-        "get_tuple": (config,), "list": (config,), "put": (config, {}, {}, {}), "put_writes": (config, [], "t"),
-        "delete_thread": ("t",), "delete_for_runs": ([],), "copy_thread": ("a", "b"), "prune": ([],),
+        "get_tuple": (config,),
+        "list": (config,),
+        "put": (config, {}, {}, {}),
+        "put_writes": (config, [], "t"),
+        "delete_thread": ("t",),
+        "delete_for_runs": ([],),
+        "copy_thread": ("a", "b"),
+        "prune": ([],),
     }
     for name, arguments in calls.items():
         with pytest.raises(NotImplementedError):

@@ -107,8 +107,14 @@ def test_metadata_takes_scalars_of_the_config(thread: Thread) -> None:
     checkpoint = thread.get(id).checkpoint  # type: ignore[union-attr]
     thread.saver.put(config, {**checkpoint, "id": "f"}, {"text": "a\0b", "tuple": (1,), "none": None}, {})
     assert thread.get("f").metadata == {  # type: ignore[union-attr]
-        "text": "ab", "tuple": (1,), "none": None,
-        "run_id": "r", "nul": "", "user": "u", "n": 1, "flag": True,
+        "text": "ab",
+        "tuple": (1,),
+        "none": None,
+        "run_id": "r",
+        "nul": "",
+        "user": "u",
+        "n": 1,
+        "flag": True,
     }
 
 
@@ -396,7 +402,7 @@ def test_deleting_a_thread_deletes_all_of_it_and_nothing_else(saver: Any) -> Non
 
 
 def test_deleting_runs(saver: Any) -> None:
-    thread, other = two_threads(saver)
+    two_threads(saver)
     last, third = list(saver.list(at("t")))[:2]
     saver.delete_for_runs(["r1", "no such run"])
     assert list(saver.list(at("t"))) == [last, third]

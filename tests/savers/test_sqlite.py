@@ -288,7 +288,11 @@ async def test_several_loops_use_one_saver(path: str) -> None:
 
 def checkpoint() -> Any:
     return {
-        "v": 4, "ts": "", "channel_values": {}, "channel_versions": {}, "versions_seen": {},
+        "v": 4,
+        "ts": "",
+        "channel_values": {},
+        "channel_versions": {},
+        "versions_seen": {},
         "updated_channels": None,
     }
 

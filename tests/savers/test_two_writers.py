@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ def check_history(saver: Any, results: list[tuple[int, int]]) -> None:
     entries = history[0].checkpoint["channel_values"]["log"]
     assert sorted(entries) == sorted(f"w{w}s{n}" for w in range(WRITERS) for n in range(STEPS))
     assert len(history) == WRITERS * STEPS
-    for later, earlier in zip(history, history[1:], strict=False):
+    for later, earlier in itertools.pairwise(history):
         assert later.parent_config == earlier.config
         log = later.checkpoint["channel_values"]["log"]
         assert earlier.checkpoint["channel_values"]["log"] == log[:-1]

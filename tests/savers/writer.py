@@ -22,8 +22,13 @@ def add_step(saver: Any, name: str, number: int) -> bool:
     version = saver.get_next_version(latest.checkpoint["channel_versions"]["log"] if latest else None, None)
     entry = f"{name}{number}"
     checkpoint: Any = {
-        "v": 4, "ts": "", "id": next_checkpoint_id(len(log), head), "channel_values": {"log": [*log, entry]},
-        "channel_versions": {"log": version}, "versions_seen": {}, "updated_channels": ["log"],
+        "v": 4,
+        "ts": "",
+        "id": next_checkpoint_id(len(log), head),
+        "channel_values": {"log": [*log, entry]},
+        "channel_versions": {"log": version},
+        "versions_seen": {},
+        "updated_channels": ["log"],
     }
     writes = [TaskWrites(entry, "~", [("log", entry)])] if head else []
     try:

@@ -16,6 +16,11 @@ class Order:
     lines: list[str] = field(default_factory=list)
 
 
+@dataclass
+class RushOrder(Order):
+    by: str = "noon"
+
+
 @dataclass(frozen=True, slots=True)
 class Money:
     amount: int

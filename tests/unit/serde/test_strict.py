@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.serde import shapes
-from unit.serde.shapes import Address, Customer, NeedsHelp, Order, Outer, Phase
+from unit.serde.shapes import Address, Customer, NeedsHelp, Order, Outer, Phase, RushOrder
 
 from surestep.checkpoint.serde.base import (
     CorruptValueError,
@@ -56,6 +56,16 @@ def test_nested_models_need_no_entry_of_their_own() -> None:
     serde = JsonPlusSerializer(allowed_msgpack_modules=[Customer])
     customer = Customer(name="n", address=Address(city="c"))
     assert serde.loads_typed(serde.dumps_typed(customer)) == customer
+
+
+def test_a_class_stands_for_its_subclasses() -> None:
+    saved = STRICT.dumps_typed(RushOrder(1))
+    assert STRICT.with_msgpack_allowlist([Order]).loads_typed(saved) == RushOrder(1)
+    for narrower in (JsonPlusSerializer(allowed_msgpack_modules=[(HERE, "Order")]), STRICT):
+        with pytest.raises(TypeNotAllowedError):
+            narrower.loads_typed(saved)
+    with pytest.raises(TypeNotAllowedError):
+        STRICT.with_msgpack_allowlist([Order]).loads_typed(("msgpack", ext(0, "no.such.module", "Order", 1)))
 
 
 def test_a_class_inside_a_class_is_allowed_by_its_full_name() -> None:

@@ -136,10 +136,10 @@ def next_version(current: str | int | float | None) -> str:
     if current is None:
         count = 0
     elif isinstance(current, str):
-        count = int(current.split(".", 1)[0])
+        count = int(current[: current.index(".")] if "." in current else current)
     else:
         count = int(current)
-    return f"{count + 1:032}.{random():016}"
+    return f"{count + 1:032}.{random()!r}"
 
 
 def already_claimed(thread_id: str, task_id: str) -> AlreadyAnswered:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, NoReturn, TypeVar
@@ -319,8 +320,7 @@ class JsonPlusSerializer(SerializerProtocol):
         if key in SAFE_TYPES:
             target = _safe_target(module, name)
         else:
-            self._check_allowed(module, name)
-            target = self._classes.get(key) or _import(module, name)
+            target = self._classes.get(key) or self._allowed_target(module, name)
         if method is None:
             return target
         if method != "fromisoformat" or not issubclass(target, _safe_target("datetime", "datetime")):
@@ -333,20 +333,16 @@ class JsonPlusSerializer(SerializerProtocol):
             )
         return target.fromisoformat
 
-    def _check_allowed(self, module: str, name: str) -> None:
+    def _allowed_target(self, module: str, name: str) -> Any:
         allowed = self._allowed_msgpack_modules
         if allowed is True:
             emit_serde_event({"kind": "msgpack_unregistered_allowed", "module": module, "name": name})
-            if (module, name) not in _warned_unregistered_types and len(_warned_unregistered_types) < _MAX_WARNED:
-                _warned_unregistered_types.add((module, name))
-                import logging
-
-                logging.getLogger(__name__).warning(
-                    "Reviving the unregistered type %s.%s only because everything is allowed. Register it: "
-                    "allowed_msgpack_modules=[(%r, %r)]",
-                    *(module, name, module, name),
-                )
+            _warn_once(module, name)
         elif not allowed or (module, name) not in allowed:
+            # A class that is allowed as a class stands for its subclasses, as in a type hint.
+            loaded = _loaded(module, name)
+            if loaded is not None and issubclass(loaded, tuple(filter(None, self._classes.values()))):
+                return loaded
             emit_serde_event({"kind": "msgpack_blocked", "module": module, "name": name})
             raise TypeNotAllowedError(
                 f"A stored value is of type {module}.{name}, which is not allowed to be revived. If it is "
@@ -355,6 +351,20 @@ class JsonPlusSerializer(SerializerProtocol):
                 module=module,
                 name=name,
             )
+        return _import(module, name)
+
+
+def _warn_once(module: str, name: str) -> None:
+    if (module, name) in _warned_unregistered_types or len(_warned_unregistered_types) >= _MAX_WARNED:
+        return
+    _warned_unregistered_types.add((module, name))
+    import logging
+
+    logging.getLogger(__name__).warning(
+        "Reviving the unregistered type %s.%s only because everything is allowed. Register it: "
+        "allowed_msgpack_modules=[(%r, %r)]",
+        *(module, name, module, name),
+    )
 
 
 _safe_targets: dict[TypeName, Any] = {}
@@ -367,6 +377,14 @@ def _safe_target(module: str, name: str) -> Any:
         home = OWN_MODULES.get(module, "pathlib" if module == "pathlib._local" else module)
         target = _safe_targets[module, name] = _import(home, name)
     return target
+
+
+def _loaded(module: str, name: str) -> type | None:
+    """The class of that name if its module has been imported. Looks, and runs nothing of the module."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, "__dict__", {}).get(part)
+    return found if isinstance(found, type) else None
 
 
 def _import(module: str, name: str) -> Any:

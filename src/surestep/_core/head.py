@@ -87,7 +87,7 @@ def channel_value(channel: BaseChannel[Any, Any, Any]) -> Any:
 class Anchor:
     """One checkpoint's identity: what ids of tasks are made from. The id is minted when somebody asks for it."""
 
-    __slots__ = ("_ids", "_mint", "format", "ns", "parent_id", "step")
+    __slots__ = ("_bytes", "_ids", "_mint", "format", "ns", "parent_id", "step")
 
     def __init__(self, ns: str, step: int, parent_id: str | None, mint: Mint, format: int = FORMAT) -> None:
         self.ns = ns
@@ -95,6 +95,7 @@ class Anchor:
         self.parent_id = parent_id
         self.format = format
         self._mint = mint
+        self._bytes: bytes | None = None
         self._ids: dict[int, str] = {}  # holds one id: `setdefault` lets one of several threads decide
 
     @property
@@ -102,6 +103,13 @@ class Anchor:
         """The checkpoint's id; whichever thread asks first decides."""
         found = self._ids.get(0)
         return found if found is not None else self._ids.setdefault(0, self._mint(self.step, self.parent_id))
+
+    @property
+    def id_bytes(self) -> bytes:
+        """The id as the 16 bytes that ids of tasks are hashed from."""
+        if self._bytes is None:
+            self._bytes = bytes.fromhex(self.id.replace("-", ""))
+        return self._bytes
 
     def known_id(self) -> str | None:
         """The id, if anybody has asked for it."""

@@ -21,9 +21,9 @@ def _dashed(digest: str) -> str:
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 
 
-def task_id(checkpoint_id: str, version: int, *parts: str) -> str:
-    """The id of a task planned from that checkpoint. `version` is the checkpoint's format."""
-    data = bytes.fromhex(checkpoint_id.replace("-", "")) + "".join(parts).encode()
+def task_id(checkpoint: bytes, version: int, *parts: str) -> str:
+    """The id of a task planned from a checkpoint: the 16 bytes of its id, and its format."""
+    data = checkpoint + "".join(parts).encode()
     if version > 1:
         return _dashed(xxh3_128_hexdigest(data))
     return _dashed(sha1(data).hexdigest()[:32])

@@ -207,9 +207,13 @@ class Run:
     def keep(self, task: Task, writes: Sequence[tuple[str, Any]], last: bool, urgent: bool = False) -> Step[None]:
         """Keep a task's rows: at once, or (the step's last ones) with the step's checkpoint."""
         if self.request.durability == "exit" or (last and not urgent):
-            self.held.append((task, writes))
+            self.hold(task, writes)
         else:
             yield Save(self.head.ns, task.anchor.id, self._rows(task, writes), urgent=urgent)
+
+    def hold(self, task: Task, writes: Sequence[tuple[str, Any]]) -> None:
+        """Keep a task's rows together with the step's checkpoint."""
+        self.held.append((task, writes))
 
     def _rows(self, task: Task, writes: Sequence[tuple[str, Any]]) -> TaskRows:
         return TaskRows(task.id, task.path_text, self._storable(writes))
@@ -222,20 +226,27 @@ class Run:
 
     def commit(self, source: str, urgent: bool = False, parent: tuple[str | None] | None = None) -> Step[None]:
         """Stand on a new checkpoint and keep it. `parent`: (id,) if it is not the one stood on so far."""
-        head = self.head
-        before = head.anchor.known_id() if self.keeps else None
-        before = parent[0] if parent is not None else before
-        head.advance(self.step, _later(before, self.newest))
-        if not self.keeps:
-            return
-        self.parent_id = before if self.request.durability != "exit" else self.loaded_id  # as it will be stored
-        self.metadata = {"source": source, "step": self.step, "parents": dict(self.request.parents)}
-        if self.request.durability == "exit":
-            self.unsaved = True
-        else:
-            yield self._commit(before, urgent)
+        command = self.advance(source, urgent, parent)
+        if command is not None:
+            yield command
         self.held.clear()
         self.held_edits.clear()
+
+    def advance(self, source: str, urgent: bool = False, parent: tuple[str | None] | None = None) -> Commit | None:
+        """Stand on a new checkpoint; the command that keeps it, if it is to be kept now."""
+        head = self.head
+        if not self.keeps:
+            head.advance(self.step, None)
+            return None
+        before = head.anchor.known_id() if parent is None else parent[0]
+        head.advance(self.step, _later(before, self.newest))
+        self.metadata = {"source": source, "step": self.step, "parents": dict(self.request.parents)}
+        if self.request.durability == "exit":
+            self.parent_id = self.loaded_id  # as it will be stored
+            self.unsaved = True
+            return None
+        self.parent_id = before
+        return self._commit(before, urgent)
 
     def _commit(self, parent: str | None, urgent: bool) -> Commit:
         head = self.head
@@ -374,10 +385,10 @@ def _steps(this: Run) -> Step[str]:
         this.parked = {}
         this.tasks = []
         this.replaying = False
-        if this.keeps:
-            yield from this.commit("loop")
-        else:
-            head.advance(this.step, None)
+        if (command := this.advance("loop")) is not None:
+            yield command
+        this.held.clear()
+        this.held_edits.clear()
         this.step += 1
         if request.after and _static_pause(this, request.after, tasks, "interrupt_after"):
             if show.checkpoints and this.keeps:

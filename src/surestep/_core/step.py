@@ -32,7 +32,7 @@ log = logging.getLogger("surestep")
 class Superstep:
     """The tasks of a step and how far they are."""
 
-    __slots__ = ("escaped", "failure", "live", "questions", "quiet", "run", "tasks")
+    __slots__ = ("calm", "escaped", "failure", "live", "questions", "quiet", "run", "tasks")
 
     def __init__(self, run: Run, tasks: list[Task]) -> None:
         self.run = run
@@ -42,7 +42,8 @@ class Superstep:
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
         # nobody wants to hear of a task's end
-        self.quiet = not run.keeps and not run.show.modes and not run.to_cache
+        self.calm = not run.show.modes and not run.to_cache  # a task's end is to be kept, and nothing else
+        self.quiet = self.calm and not run.keeps
 
     def play(self) -> Step[None]:
         """Run every task that has no writes yet; ends normally, or raises what ended the step."""
@@ -66,8 +67,11 @@ class Superstep:
                     event.task.writes = event.writes
                     if event.error is None:
                         del self.live[event.task]
-                        if not self.quiet or event.task.call is not None:
-                            yield from self._finished(event.task)
+                        if event.task.call is not None or not self.calm or self.live:
+                            if not self.quiet or event.task.call is not None:
+                                yield from self._finished(event.task)
+                        elif not self.quiet:
+                            self.run.hold(event.task, rows.rows_of_success(event.task.writes))
                     else:
                         yield from self._broke(event.task, event.attempt, event.error)
         except RunStopped:

@@ -73,8 +73,9 @@ class Task:
     @property
     def id(self) -> str:
         if self._id is None:
-            anchor = self.anchor
-            self._id = task_id(anchor.id, anchor.format, self.cns, str(self.step), self.name, *self.id_parts)
+            anchor, name = self.anchor, self.name
+            cns = self.cns if self.call is not None or anchor.ns else name
+            self._id = task_id(anchor.id_bytes, anchor.format, cns, str(self.step), name, *self.id_parts)
         return self._id
 
     @property

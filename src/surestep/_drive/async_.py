@@ -209,16 +209,16 @@ class AsyncDriver:
     async def _save(self, command: Save | Commit) -> None:
         assert self.port is not None
         background = self.background
+        if self.port.inline:
+            self.port.write(command)
+            return
         if background is not None and not command.urgent:
             await background.put(self.port.saves(command, background=True))
             return
         if background is not None:
             await background.settle()
         for call in self.port.saves(command, background=False):
-            if self.port.inline:
-                getattr(self.port.saver, call.name)(*call.args, **call.kwargs)
-            else:
-                await self._call(call)
+            await self._call(call)
 
     async def _call(self, call: SaverCall) -> Any:
         """A call of the saver runs to its end, also when the run is cancelled meanwhile."""

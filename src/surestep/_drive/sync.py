@@ -181,6 +181,9 @@ class SyncDriver:
     def _save(self, command: Save | Commit) -> None:
         assert self.port is not None
         background = self.background
+        if self.port.inline:
+            self.port.write(command)
+            return
         if background is not None and not command.urgent:
             background.put(self.port.saves(command, background=True))
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surestep._config import ensure_config
@@ -56,9 +57,18 @@ class Prepared(NamedTuple):
     nested: bool
 
 
+_second: tuple[int, str] = (0, "")  # the last second that was written out, and its text
+
+
 def now() -> str:
-    """The time as checkpoints hold it."""
-    return datetime.now(UTC).isoformat()
+    """The time as checkpoints hold it: ISO 8601, UTC, microseconds."""
+    global _second
+    seconds, nanos = divmod(time_ns(), 1_000_000_000)
+    at, text = _second
+    if at != seconds:
+        text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        _second = (seconds, text)
+    return f"{text}.{nanos // 1000:06}+00:00"
 
 
 def count_version(current: int | None, channel: None) -> int:

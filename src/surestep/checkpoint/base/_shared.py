@@ -4,7 +4,7 @@ together."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import random
+from random import getrandbits
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from surestep.checkpoint.base._types import WRITES_IDX_MAP, CheckpointTuple
@@ -139,7 +139,7 @@ def next_version(current: str | int | float | None) -> str:
         count = int(current[: current.index(".")] if "." in current else current)
     else:
         count = int(current)
-    return f"{count + 1:032}.{random()!r}"
+    return f"{count + 1:032}.0.{getrandbits(53):016}"
 
 
 def already_claimed(thread_id: str, task_id: str) -> AlreadyAnswered:

@@ -86,7 +86,7 @@ def _threads(options: argparse.Namespace) -> int:
     table = _table("thread", "checkpoints", "runs next", "waiting question")
     for thread, saved in newest.items():
         questions = "\n".join(_questions(saved))
-        table.add_row(thread, str(checkpoints[thread]), _next(saved), questions)
+        _add(table, thread, checkpoints[thread], _next(saved), questions)
     console.print(table if newest else f"No threads in {options.db}.")
     return 0
 
@@ -105,9 +105,9 @@ def _history(options: argparse.Namespace) -> int:
             branch = "" if parent == previous else f"\nafter {parent or 'nothing: its past was pruned'}"
             previous = checkpoint_id
             size = len(saver.serde.dumps_typed(saved.checkpoint)[1])
-            about = saved.metadata
-            cells = (about.get("step"), about.get("source"), _next(saved), len(saved.pending_writes or ()))
-            table.add_row(*map(str, cells), f"{size} B", checkpoint_id + branch)
+            about, writes = saved.metadata, len(saved.pending_writes or ())
+            row = (about.get("step"), about.get("source"), _next(saved), writes, f"{size} B", checkpoint_id + branch)
+            _add(table, *row)
     console.print(table)
     return 0
 
@@ -126,7 +126,7 @@ def _next(saved: CheckpointTuple) -> str:
                 nodes.append(node)
     nodes += [getattr(packet, "node", "?") for packet in values.get("__pregel_tasks", ())]
     done = {task for task, channel, _ in saved.pending_writes or () if channel not in _NO_OUTPUT}
-    finished = f" ({len(done)} done)" if nodes and done else ""
+    finished = f" ({len(done)} done)" if 0 < len(done) < len(nodes) else ""
     return ", ".join(nodes) + finished
 
 
@@ -180,6 +180,13 @@ def _table(*columns: str) -> Table:
         number = column in ("checkpoints", "step", "writes", "size")
         table.add_column(column, justify="right" if number else "left", overflow="fold")
     return table
+
+
+def _add(table: Table, *cells: object) -> None:
+    from rich.text import Text
+
+    # As text: what stands in brackets in somebody's question is no markup of ours.
+    table.add_row(*(Text(str(cell)) for cell in cells))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class State(TypedDict, total=False):
 def graph(saver: SqliteSaver) -> Any:
     builder = StateGraph(State)
     builder.add_node("weigh", lambda state: {"amount": state["amount"] + 1})
-    builder.add_node("ask", lambda state: {"amount": interrupt("how much?")} if state["amount"] > 5 else {})
+    builder.add_node("ask", lambda state: {"amount": interrupt("how [red]much[/]?")} if state["amount"] > 5 else {})
     builder.add_edge(START, "weigh")
     builder.add_edge("weigh", "ask")
     return builder.compile(checkpointer=saver)
@@ -54,7 +54,7 @@ def test_threads_shows_what_runs_next_and_what_waits(db: Path, capsys: pytest.Ca
     assert main(["threads", str(db)]) == 0
     large, small = rows(capsys.readouterr().out)
     assert large[:3] == ["large", "3", "ask"]
-    assert large[3].endswith("how much?")
+    assert large[3].endswith("how [red]much[/]?")
     assert small == ["small", "4", "", ""]
 
 
@@ -62,9 +62,9 @@ def test_history_shows_every_checkpoint(db: Path, capsys: pytest.CaptureFixture[
     assert main(["history", str(db), "small"]) == 0
     shown = rows(capsys.readouterr().out)
     assert [row[:3] for row in shown] == [
-        ["-1", "input", "__start__ (1 done)"],
-        ["0", "loop", "weigh (1 done)"],
-        ["1", "loop", "ask (1 done)"],
+        ["-1", "input", "__start__"],
+        ["0", "loop", "weigh"],
+        ["1", "loop", "ask"],
         ["2", "loop", ""],
     ]
     assert all(row[4].endswith(" B") and len(row[5]) == 36 for row in shown)
@@ -78,6 +78,20 @@ def test_history_tells_a_fork_from_its_past(db: Path, capsys: pytest.CaptureFixt
     main(["history", str(db), "small"])
     printed = capsys.readouterr().out
     assert f"after {old.config['configurable']['checkpoint_id']}" in printed
+
+
+def test_a_step_that_was_cut_off_shows_how_far_it_came(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(state: State) -> State:
+        raise OSError("no gas")
+
+    path = tmp_path / "cut.sqlite"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        builder = StateGraph(State).add_node("works", lambda state: {"amount": 1}).add_node("fails", fails)
+        app = builder.add_edge(START, "works").add_edge(START, "fails").compile(checkpointer=saver)
+        with pytest.raises(OSError, match="no gas"):
+            app.invoke({"amount": 0}, thread("t"))
+    main(["threads", str(path)])
+    assert rows(capsys.readouterr().out)[0][2] in ("works, fails (1 done)", "fails, works (1 done)")
 
 
 def test_history_of_nobody(db: Path, capsys: pytest.CaptureFixture[str]) -> None:

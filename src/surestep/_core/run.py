@@ -262,7 +262,7 @@ class Run:
         }
         new_versions = {key: versions[key] for key in head.dirty if key in versions}
         rows = () if self.request.durability == "exit" else [self._rows(task, writes) for task, writes in self.held]
-        command = Commit(head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, urgent=urgent)
+        command = Commit(head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, True, urgent)
         head.dirty = set()
         self.newest = id
         return command

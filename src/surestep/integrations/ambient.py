@@ -18,6 +18,9 @@ class AmbientConfig(dict[str, Any]):
     def __init__(self, task: TaskContext) -> None:
         self._task: TaskContext | None = task
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, (dict(self),)  # a copy is a plain dict
+
 
 def _looking(name: str) -> Callable[..., Any]:
     """A method of dict that fills the dict first."""

@@ -51,8 +51,13 @@ def watch(graph: Pregel[Any, Any, Any, Any], prepared: Prepared, is_async: bool)
     config = prepared.env.config
     tracing = None
     if not prepared.modes.isdisjoint(_STREAMED) or _may_trace(config.get("callbacks")):
-        from surestep.integrations.langchain.tracing import graph_run
-
+        try:
+            from surestep.integrations.langchain.tracing import graph_run
+        except ImportError as error:
+            raise ImportError(
+                f"Streaming {' and '.join(sorted(prepared.modes.intersection(_STREAMED)))} needs LangChain, whose "
+                "models and tools it shows: pip install langchain-core"
+            ) from error
         tracing = prepared.env.tracer = graph_run(graph, prepared, is_async)
     if tracing is None and "lifecycle" not in prepared.modes:
         return None

@@ -42,6 +42,9 @@ _SECRET = ("key", "token", "secret", "password", "auth")
 def graph_run(graph: Pregel[Any, Any, Any, Any], prepared: Prepared, is_async: bool) -> GraphRun | None:
     """The run of a graph as its listeners are to hear of it; None if there are none."""
     env, config = prepared.env, prepared.env.config
+    if not config.get("callbacks") and prepared.modes.isdisjoint(("messages", "tools")):
+        if not CallbackManager.configure().handlers:  # nobody in the process listens to everything
+            return None
     manager = configured(config, is_async, config.get("callbacks"), extra=INTEGRATION)
     if env.parent is None:
         _leave_out_foreign(manager)
@@ -95,7 +98,8 @@ def _leave_out_foreign(manager: Any) -> None:
     def stays(handler: Any) -> bool:
         return not isinstance(handler, StreamMessages | StreamTools) or handler.subgraphs
 
-    manager.set_handlers([handler for handler in manager.inheritable_handlers if stays(handler)])
+    manager.handlers = [handler for handler in manager.handlers if stays(handler)]
+    manager.inheritable_handlers = [handler for handler in manager.inheritable_handlers if stays(handler)]
 
 
 class GraphRun:
@@ -331,6 +335,6 @@ def _recorded_input(task: Task) -> Any:
     for name, value in bound.arguments.items():
         if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
             named.update(value)
-        elif name not in filled and (value or signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL):
+        elif name not in filled:
             named[name] = value
     return named

@@ -41,7 +41,7 @@ class Reading:
         self.resuming = history and (asked_to_resume if flag is None else flag)
         self.addressed = request.checkpoint_id is not None
         old = loaded.saved is not None and loaded.saved.checkpoint["id"] != loaded.head_id
-        self.superseded = old and (self.addressed or request.seeks)
+        self.superseded = old and (self.addressed or request.answers.to_old)
         into_child = bool(request.deep) and not self.superseded  # the address means a checkpoint further down
         self.travelling = self.addressed and not into_child and (request.mapped or not (answering or bool(flag)))
         self.forks = self.resuming and self.travelling and (source not in ("update", "fork") or self.superseded)
@@ -65,7 +65,7 @@ def begin(run: Run) -> Step[None]:
         _forget_answers(run.pending)
     elif run.pending is not None and not reading.superseded:
         for key, value in run.pending.answers.items():
-            run.request.answers.setdefault(key, value)
+            run.request.answers.by_id.setdefault(key, value)
     carried = yield from _take_command(run, reading)
     updated = apply_edits(run.head, run.blueprint, [*(run.pending.edits() if run.pending else ()), *carried])
     if updated:
@@ -105,7 +105,7 @@ def load(run: Run) -> Step[Loaded]:
         loaded = yield Load(request.base_ns or request.ns, request.checkpoint_id, request.bound)
         if request.base_ns:  # the state comes from another namespace; ours is empty so far
             loaded = loaded._replace(head_id=(yield Load(request.ns)).head_id)
-    if request.seeks and loaded.saved is not None:
+    if request.answers.to_old and loaded.saved is not None:
         loaded = yield from _where_asked(run, loaded)
     saved = loaded.saved
     values: Mapping[str, Any] = saved.checkpoint["channel_values"] if saved is not None else {}
@@ -133,7 +133,7 @@ def _where_asked(run: Run, loaded: Loaded) -> Step[Loaded]:
     found = yield ListCheckpoints(run.request.ns, None, None, None, None)
     for saved in found:
         for status in Pending(saved.pending_writes or ()).by_task.values():
-            if any(question.id in run.request.answers for question in status.questions):
+            if any(question.id in run.request.answers.by_id for question in status.questions):
                 return loaded._replace(saved=saved)
     return loaded
 
@@ -223,7 +223,7 @@ def _take_resume(run: Run, command: Command[Any], reading: Reading) -> Step[None
             reason="not_pending",
             interrupt_ids=tuple(command.resume) if isinstance(command.resume, dict) else (),
         )
-    run.request.answering = True
+    run.request.answers.given = True
     yield from take_answers(run, command.resume, old=reading.superseded)
 
 

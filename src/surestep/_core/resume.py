@@ -40,7 +40,7 @@ def reattach(run: Run, tasks: list[Task]) -> None:
             _hand_over(run, task, status, tasks)
         else:
             _take_over(run, task, status)
-    if not run.request.answering and all(task.restored or task in run.parked for task in tasks):
+    if not run.request.answers.given and all(task.restored or task in run.parked for task in tasks):
         run.parked.clear()
 
 
@@ -58,7 +58,7 @@ def _unanswered(run: Run, task: Task, status: TaskStatus) -> tuple[Any, ...]:
     """The questions of a task that nobody answered; none as soon as one of them was, for then it goes on."""
     if any(reaches_into(ns, task.ns) for ns in run.request.deep):
         return ()
-    answered = {interrupt_id(task.ns, k) for k in range(len(task.answers))} | run.request.answers.keys()
+    answered = {interrupt_id(task.ns, k) for k in range(len(task.answers))} | run.request.answers.by_id.keys()
     if any(question.id in answered for question in status.questions):
         return ()
     return status.questions
@@ -102,10 +102,10 @@ def take_answers(run: Run, resume: Any, old: bool) -> Step[None]:
     thread = run.request.config.get("configurable", {}).get("thread_id")
     if old:
         _reopen(pending)
-        run.request.seeks = True
+        run.request.answers.to_old = True
     waiting = {question.id: question for question in _open_questions(run, pending)}
     if run.request.deep and not is_answer_map(resume):
-        run.request.loose.append(resume)  # the checkpoint further down asks anew, under another id
+        run.request.answers.loose.append(resume)  # the checkpoint further down asks anew, under another id
         return
     if is_answer_map(resume):
         answers = dict(resume)
@@ -122,7 +122,7 @@ def take_answers(run: Run, resume: Any, old: bool) -> Step[None]:
         )
     else:
         raise _not_waiting(pending, thread, [], [])
-    run.request.answers.update(answers)
+    run.request.answers.by_id.update(answers)
     if not old:
         yield from _claim(run, pending, answers)
 

@@ -40,6 +40,18 @@ class TaskStatus:
         return tuple(question for question in self.questions if question.id not in answered)
 
 
+class Answers:
+    """What the caller of a run answered; one object for a run and all runs inside it."""
+
+    __slots__ = ("by_id", "given", "loose", "to_old")
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Any] = {}  # question id -> answer, those kept from earlier runs included
+        self.loose: list[Any] = []  # for whoever asks first
+        self.given = False  # the caller brought answers
+        self.to_old = False  # they are for an old checkpoint: its questions are answered anew
+
+
 class Pending:
     """The writes stored beside one checkpoint, by task."""
 

@@ -11,7 +11,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from surestep._core.apply import apply_writes
@@ -25,114 +25,42 @@ from surestep._core.head import FORMAT, Head, Mint, without_keys
 from surestep._core.ids import interrupt_id
 from surestep._core.plan import plan
 from surestep._core.resume import reattach
-from surestep._core.rows import Pending, TaskStatus
+from surestep._core.rows import Answers, Pending, TaskStatus
 from surestep._core.snapshot import checkpoint_payload
 from surestep._core.step import Superstep
 from surestep._core.task import Task
 from surestep.errors import GraphInterrupt, ThreadConflict
 
 
+@dataclass(slots=True, kw_only=True)
 class Request:
     """What a run is asked to do, and under which circumstances."""
 
-    __slots__ = (
-        "after",
-        "answering",
-        "answers",
-        "base_ns",
-        "before",
-        "bound",
-        "caching",
-        "checkpoint_id",
-        "config",
-        "control",
-        "deep",
-        "durability",
-        "input",
-        "loose",
-        "mapped",
-        "mint",
-        "nested",
-        "next_version",
-        "now",
-        "ns",
-        "parents",
-        "recursion_limit",
-        "resuming",
-        "run_id",
-        "saver",
-        "seeks",
-        "strict",
-        "timed",
-    )
-
-    def __init__(
-        self,
-        *,
-        input: Any,
-        config: Mapping[str, Any],
-        mint: Mint,
-        now: Callable[[], str],
-        next_version: Callable[[Any, None], Any],
-        recursion_limit: int,
-        control: Any,
-        ns: str = "",
-        nested: bool = False,
-        saver: bool = False,
-        durability: str = "async",
-        checkpoint_id: str | None = None,
-        mapped: bool = False,
-        base_ns: str | None = None,
-        deep: Sequence[str] = (),
-        bound: str | None = None,
-        resuming: bool | None = None,
-        answers: dict[str, Any] | None = None,
-        loose: list[Any] | None = None,
-        parents: Mapping[str, str] | None = None,
-        run_id: Any = None,
-        strict: bool = False,
-        seeks: bool = False,
-        answering: bool = False,
-        before: Any = (),
-        after: Any = (),
-        timed: bool = False,
-        caching: bool = False,
-    ) -> None:
-        self.input = input
-        self.config = config
-        self.mint = mint
-        self.now = now
-        self.next_version = next_version
-        self.recursion_limit = recursion_limit
-        self.control = control
-        self.ns = ns
-        self.nested = nested
-        self.saver = saver
-        self.durability = durability
-        self.checkpoint_id = checkpoint_id  # run from this checkpoint instead of the newest one
-        self.mapped = mapped  # nested: the address came with the caller's checkpoint_map
-        self.base_ns = base_ns  # nested: the address lies in this older namespace of the same graph
-        self.deep = deep  # namespaces below this one that the address reaches into
-        self.bound = bound  # nested, replaying: the newest checkpoint older than this one
-        self.resuming = resuming  # nested: what the enclosing run says; None at the root
-        self.answers = answers if answers is not None else {}  # question id -> answer, shared with nested runs
-        self.loose = loose if loose is not None else []  # answers for whoever asks first, shared likewise
-        self.parents = parents or {}
-        self.run_id = run_id
-        self.strict = strict
-        self.answering = answering  # the caller brought answers
-        self.seeks = seeks  # nested: an old question is answered anew; start from where it was asked
-        self.before = before  # static interrupts: names, or "*"
-        self.after = after
-        self.timed = timed  # steps have a time limit, which the driver knows
-        self.caching = caching  # the driver has a cache
-
-    def copy(self, **changes: Any) -> Request:
-        """The same request with some things changed."""
-        twin = copy(self)
-        for name, value in changes.items():
-            setattr(twin, name, value)
-        return twin
+    input: Any
+    config: Mapping[str, Any]
+    mint: Mint
+    now: Callable[[], str]
+    next_version: Callable[[Any, None], Any]
+    recursion_limit: int
+    control: Any
+    ns: str = ""
+    nested: bool = False
+    saver: bool = False
+    durability: str = "async"
+    checkpoint_id: str | None = None  # run from this checkpoint instead of the newest one
+    mapped: bool = False  # nested: the address came with the caller's checkpoint_map
+    base_ns: str | None = None  # nested: the address lies in this older namespace of the same graph
+    deep: Sequence[str] = ()  # namespaces below this one that the address reaches into
+    bound: str | None = None  # nested, replaying: the newest checkpoint older than this one
+    resuming: bool | None = None  # nested: what the enclosing run says; None at the root
+    answers: Answers = field(default_factory=Answers)  # shared with nested runs
+    parents: Mapping[str, str] = field(default_factory=dict)
+    run_id: Any = None
+    strict: bool = False
+    before: Any = ()  # static interrupts: names, or "*"
+    after: Any = ()
+    timed: bool = False  # steps have a time limit, which the driver knows
+    caching: bool = False  # the driver has a cache
 
 
 class Outcome(NamedTuple):
@@ -297,7 +225,7 @@ class Run:
 
     def answers_of(self, task: Task, status: TaskStatus | None) -> list[Any]:
         """The answers a task starts with: those it had, and those to the questions it asked since."""
-        known = self.request.answers
+        known = self.request.answers.by_id
         given: list[Any] = []
         for number, stored in enumerate(status.answers if status is not None else ()):
             key = interrupt_id(task.ns, number) if known else ""
@@ -311,7 +239,7 @@ class Run:
     def reject_answers(self, task: Task) -> Step[None]:
         """The answer did not fit what the question asks for: the question is open again."""
         for key, claimed in list(self.answered.items()):
-            self.request.answers.pop(key, None)
+            self.request.answers.by_id.pop(key, None)
             del self.answered[key]
             rows = TaskRows(claimed, "", [(ERROR, f"rejected by {task.name}")])
             yield Save(self.head.ns, self.head.anchor.id, rows, urgent=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -129,7 +130,7 @@ def _state_of_child(run: Run, task: Task, child: Child | None) -> Step[Any]:
     if found is None:
         return child_config(run.request.config, task)
     blueprint, ns = found
-    request = run.request.copy(ns=ns, checkpoint_id=None)
+    request = replace(run.request, ns=ns, checkpoint_id=None)
     return (yield from get_state(Run(blueprint, request, run.show), child))
 
 
@@ -153,7 +154,7 @@ def update_state(run: Run, updates: Sequence[StateUpdate]) -> Step[dict[str, Any
     saved = loaded.saved
     run.metadata = {}
     parents = dict(saved.metadata.get("parents") or {}) if saved is not None else {}
-    run.request = run.request.copy(parents=parents)
+    run.request = replace(run.request, parents=parents)
     first = updates[0]
     if first.values is None and first.as_node == END:
         _only(updates, END)

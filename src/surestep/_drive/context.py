@@ -169,8 +169,8 @@ class TaskContext:
             return env.parent.interrupt(value, response_schema)
         number = next(self.questions)
         answers = self.task.answers
-        if number == len(answers) and env.run.request.loose:
-            answers.append(env.run.request.loose.pop(0))
+        if number == len(answers) and env.run.request.answers.loose:
+            answers.append(env.run.request.answers.loose.pop(0))
         if number < len(answers):
             self.send([(RESUME, list(answers[: number + 1]))])
             return parse_answer(response_schema, answers[number])

@@ -76,16 +76,86 @@ def count_version(current: int | None, channel: None) -> int:
     return 1 if current is None else current + 1
 
 
-def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
+def prepare(graph: Any, call: Call) -> Prepared:
     """Resolve what comes from the caller, from the graph and from an enclosing run."""
     config: dict[str, Any] = ensure_config(graph.config, call.config)  # type: ignore[assignment]
     configurable = config["configurable"]
     parent: TaskContext | None = configurable.get(TASK_KEY)
-    limit = config["recursion_limit"]
-    if limit < 1:
-        raise ValueError(f"recursion_limit must be at least 1, got {limit}: it is the number of steps a run may take.")
     keys = output_keys(graph, call)
     saver, setting = resolve_saver(graph, parent)
+    check_config(config, saver, parent)
+    durability, named = resolve_durability(call, parent, configurable, saver)
+    place = Place(graph, parent, configurable, saver)
+    own, modes = shown_modes(call, config, parent)
+    cache = resolve_cache(graph, parent)
+    env = Env(
+        blueprint=graph.blueprint,
+        config=config,
+        ns=place.ns,
+        runtime=make_runtime(graph, call, parent, configurable),
+        saver=saver,
+        saver_setting=setting,
+        durability=named,
+        run_id=configurable.get("run_id") or config["metadata"].get("run_id"),
+        parent=parent,
+        replayed=parent.env.replayed if parent is not None else None,
+        custom="custom" in modes,
+        address=place.address,
+        cache=cache,
+    )
+    labels = labels_of(config) if "tasks" in modes or "debug" in modes else {}
+    return Prepared(
+        env=env,
+        request=make_request(graph, call, env, place, durability),
+        show=Show(modes, keys, now, graph.stream_channels_asis, labels),
+        port=SaverPort(saver, config, graph._migrate) if saver is not None else None,
+        modes=own,
+        subgraphs=call.subgraphs,
+        limit=config.get("max_concurrency"),
+        durability=durability,
+        nested=parent is not None,
+    )
+
+
+def make_request(graph: Any, call: Call, env: Env, place: Place, durability: str) -> Request:
+    """What the core is asked to do."""
+    config, parent, saver = env.config, env.parent, env.saver
+    request = Request(
+        input=call.input,
+        config=config,
+        mint=next_checkpoint_id,
+        now=now,
+        next_version=saver.get_next_version if saver is not None else count_version,
+        recursion_limit=config["recursion_limit"],
+        control=env.runtime.control,
+        ns=place.ns,
+        nested=parent is not None,
+        saver=saver is not None,
+        durability=durability,
+        checkpoint_id=place.checkpoint_id,
+        mapped=place.mapped,
+        base_ns=place.base_ns,
+        deep=tuple(place.address),
+        bound=place.bound,
+        resuming=place.resuming,
+        run_id=config["metadata"].get("run_id"),
+        strict=bool(config["configurable"].get(CONFIG_KEY_STRICT_RESUME)) and parent is None,
+        before=call.interrupt_before or graph.interrupt_before_nodes,
+        after=call.interrupt_after or graph.interrupt_after_nodes,
+        timed=graph.step_timeout is not None,
+        caching=env.cache is not None,
+    )
+    if parent is not None:
+        request.answers = parent.env.run.request.answers
+        request.parents = parent.env.parents_of_children()
+    return request
+
+
+def check_config(config: dict[str, Any], saver: Any, parent: TaskContext | None) -> None:
+    """Raise ValueError for what a run can't be started with; the thread's id becomes text."""
+    configurable, limit = config["configurable"], config["recursion_limit"]
+    if limit < 1:
+        raise ValueError(f"recursion_limit must be at least 1, got {limit}: it is the number of steps a run may take.")
     if saver is not None and not configurable:
         raise ValueError(
             "Checkpointer requires one or more of the following 'configurable' keys: thread_id, checkpoint_ns, "
@@ -97,78 +167,17 @@ def prepare(graph: Pregel[Any, Any, Any, Any], call: Call) -> Prepared:
         )
     if configurable.get("thread_id") is not None and not isinstance(configurable["thread_id"], str):
         configurable["thread_id"] = str(configurable["thread_id"])
-    durability, named = resolve_durability(call, parent, configurable, saver)
-    runtime = make_runtime(graph, call, parent, configurable)
-    cache = resolve_cache(graph, parent)
-    place = Place(graph, parent, configurable, saver)
-    above = parent.env.down.modes if parent is not None and parent.env.down is not None else frozenset()
+
+
+def shown_modes(
+    call: Call, config: Mapping[str, Any], parent: TaskContext | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The stream modes that the caller wants, and all that somebody wants: the run around it may want more."""
     own = call.modes
     if config["callbacks"] and graph_handlers(config["callbacks"]):
         own |= {"lifecycle"}
-    modes = own | above
-    port = SaverPort(saver, config, graph._migrate) if saver is not None else None
-    request = Request(
-        input=call.input,
-        config=config,
-        mint=next_checkpoint_id,
-        now=now,
-        next_version=saver.get_next_version if saver is not None else count_version,
-        recursion_limit=limit,
-        control=runtime.control,
-        ns=place.ns,
-        nested=parent is not None,
-        saver=saver is not None,
-        durability=durability,
-        checkpoint_id=place.checkpoint_id,
-        mapped=place.mapped,
-        base_ns=place.base_ns,
-        deep=tuple(place.address),
-        bound=place.bound,
-        resuming=place.resuming,
-        answers=parent.env.run.request.answers if parent is not None else None,
-        loose=parent.env.run.request.loose if parent is not None else None,
-        parents=parent.env.parents_of_children() if parent is not None else None,
-        run_id=config["metadata"].get("run_id"),
-        answering=parent is not None and parent.env.run.request.answering,
-        seeks=parent is not None and parent.env.run.request.seeks,
-        strict=bool(configurable.get(CONFIG_KEY_STRICT_RESUME)) and parent is None,
-        before=call.interrupt_before or graph.interrupt_before_nodes,
-        after=call.interrupt_after or graph.interrupt_after_nodes,
-        timed=graph.step_timeout is not None,
-        caching=cache is not None,
-    )
-    env = Env(
-        blueprint=graph.blueprint,
-        config=config,
-        ns=place.ns,
-        runtime=runtime,
-        saver=saver,
-        saver_setting=setting,
-        durability=named,
-        run_id=configurable.get("run_id") or config["metadata"].get("run_id"),
-        parent=parent,
-        replayed=parent.env.replayed if parent is not None else None,
-        custom="custom" in modes,
-        address=place.address,
-        cache=cache,
-    )
-    return Prepared(
-        env,
-        request,
-        Show(
-            modes,
-            keys,
-            now,
-            graph.stream_channels_asis,
-            labels_of(config) if "tasks" in modes or "debug" in modes else {},
-        ),
-        port,
-        own,
-        call.subgraphs,
-        config.get("max_concurrency"),
-        durability,
-        parent is not None,
-    )
+    above = parent.env.down.modes if parent is not None and parent.env.down is not None else frozenset()
+    return own, own | above
 
 
 def labels_of(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ DRIVERS = ("sync", "async", "mixed")
 _HOMES = {
     "graph": "StateGraph START END",
     "graph.message": "add_messages MessagesState",
-    "types": "Command Send interrupt RetryPolicy TimeoutPolicy Overwrite Interrupt StateUpdate GraphOutput",
+    "types": "CachePolicy Command Send interrupt RetryPolicy TimeoutPolicy Overwrite Interrupt StateUpdate GraphOutput",
     "config": "get_config get_store get_stream_writer",
     "runtime": "Runtime RunControl get_runtime",
     "errors": "GraphDrained GraphInterrupt GraphRecursionError InvalidUpdateError NodeError NodeTimeoutError "
@@ -53,6 +53,9 @@ _HOMES = {
     "checkpoint.sqlite.aio": "AsyncSqliteSaver",
     "checkpoint.serde.jsonplus": "JsonPlusSerializer",
     "store.memory": "InMemoryStore",
+    "cache.base": "BaseCache",
+    "cache.memory": "InMemoryCache",
+    "cache.sqlite": "SqliteCache",
     "func": "entrypoint task",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -166,7 +166,9 @@ class TaskContext:
         env = self.env
         if env.saver is None and env.parent is not None:
             # A graph that keeps nothing starts over when it is resumed: its questions are those of the task it runs in.
-            return env.parent.interrupt(value, response_schema)
+            answer = env.parent.interrupt(value, response_schema)
+            self.task.answers.append(answer)  # known to have taken one: its result is not cached
+            return answer
         number = next(self.questions)
         answers = self.task.answers
         if number == len(answers) and env.run.request.answers.loose:

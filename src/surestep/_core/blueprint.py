@@ -124,6 +124,7 @@ class Blueprint:
         "cache_policy",
         "caches",
         "channels",
+        "delta",
         "finishing",
         "input_channels",
         "managed",
@@ -170,6 +171,7 @@ class Blueprint:
         self.output_channels = output_channels
         self.stream_channels = stream_channels
         self.untracked = frozenset(untracked)
+        self.delta = frozenset(key for key, ch in channels.items() if hasattr(ch, "replay_writes"))
         self.silent = frozenset(key for key, ch in channels.items() if ch.reacts_to_silence)
         self.finishing = tuple(key for key, ch in channels.items() if ch.reacts_to_finish)
         triggered: dict[str, list[str]] = {}

@@ -5,7 +5,6 @@ Ids equal the reference's for equal checkpoint ids, so threads and stored writes
 
 from __future__ import annotations
 
-from hashlib import sha1
 from typing import Any
 
 from xxhash import xxh3_128_hexdigest
@@ -26,7 +25,16 @@ def task_id(checkpoint: bytes, version: int, *parts: str) -> str:
     data = checkpoint + "".join(parts).encode()
     if version > 1:
         return _dashed(xxh3_128_hexdigest(data))
+    from hashlib import sha1  # here: only checkpoints of long ago need it
+
     return _dashed(sha1(data).hexdigest()[:32])
+
+
+def id_from(checkpoint_id: str, name: str) -> str:
+    """The id of an edit's writes, which no task made."""
+    from uuid import UUID, uuid5  # here: only edits need it
+
+    return str(uuid5(UUID(checkpoint_id), name))
 
 
 def interrupt_id(task_ns: str, answered: int) -> str:

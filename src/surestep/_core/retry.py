@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
 
 def delay_before_retry(policies: Sequence[Any], error: Exception, attempt: int) -> float | None:
     """Seconds until the next attempt, or None when there is none. The first policy that matches decides."""
+    from random import uniform  # here: it brings hashlib along, and most runs need neither
+
     for policy in policies:
         if _matches(policy.retry_on, error):
             if attempt >= policy.max_attempts:
                 return None
             wait = min(policy.max_interval, policy.initial_interval * policy.backoff_factor ** (attempt - 1))
-            return float(wait + random.uniform(0, 1)) if policy.jitter else float(wait)
+            return float(wait + uniform(0, 1)) if policy.jitter else float(wait)
     return None
 
 

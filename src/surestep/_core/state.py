@@ -13,14 +13,13 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID, uuid5
 
 from surestep._core.apply import apply_edits, apply_writes
 from surestep._core.begin import input_task, input_writes, load, restore
 from surestep._core.blueprint import END, INPUT, INTERRUPT, RESUME, TASKS, Blueprint
 from surestep._core.commands import NEXT, ListCheckpoints, Save, Spawn, Step, TaskRows
 from surestep._core.head import Head
-from surestep._core.ids import interrupt_id
+from surestep._core.ids import id_from, interrupt_id
 from surestep._core.plan import plan
 from surestep._core.rows import Pending, TaskStatus
 from surestep._core.run import Run
@@ -193,7 +192,7 @@ def _as_input(run: Run, update: StateUpdate, at_head: bool) -> Step[None]:
     if not writes:
         raise InvalidUpdateError(f"Received no input writes for {blueprint.input_channels}: the update has no values.")
     if at_head:
-        rows = TaskRows(str(uuid5(UUID(head.anchor.id), INPUT)), "", writes)
+        rows = TaskRows(id_from(head.anchor.id, INPUT), "", writes)
         yield Save(head.ns, head.anchor.id, rows, urgent=True)
     left = plan(head, blueprint, run.step, run.stop, inputs=False)
     apply_writes(head, blueprint, [*left, input_task(head, blueprint, writes, run.step)])
@@ -274,7 +273,7 @@ def _run_writers(
         (other.id for other in planned if other.name == name and other.id not in used), None
     )
     if task._id is None:
-        task._id = str(uuid5(UUID(head.anchor.id), INTERRUPT[:number] if number else INTERRUPT))
+        task._id = id_from(head.anchor.id, INTERRUPT[:number] if number else INTERRUPT)
     yield Spawn(task, 1, 0.0)
     event = yield NEXT
     if event.error is not None:

@@ -19,6 +19,7 @@ from surestep._core import rows
 from surestep._core.cache import recall_call, remember
 from surestep._core.commands import NEXT, Abandon, Answer, Next, Spawn, Step
 from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired, RunStopped, StepExpired
+from surestep._core.messages import name_messages
 from surestep._core.retry import delay_before_retry
 from surestep._core.task import Call, Task, called, handler
 from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, is_invalid_resume
@@ -67,6 +68,8 @@ class Superstep:
                     event.task.writes = event.writes
                     if event.error is None:
                         del self.live[event.task]
+                        if self.run.blueprint.delta:
+                            name_messages(self.run.blueprint.delta, event.writes)
                         if event.task.call is not None or not self.calm or self.live:
                             if not self.quiet or event.task.call is not None:
                                 yield from self._finished(event.task)

@@ -137,4 +137,5 @@ class SaverPort:
 
 
 def _takes_path(saver: Any) -> bool:
-    return "task_path" in inspect.signature(saver.put_writes).parameters
+    """Whether writes may be given with their task's path; savers from before there was one do without."""
+    return all("task_path" in inspect.signature(put).parameters for put in (saver.put_writes, saver.aput_writes))

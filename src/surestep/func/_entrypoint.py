@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -98,23 +98,33 @@ class entrypoint:
             cache_policy=self.cache_policy,
             timeout=self.timeout,
         )
+        channels: dict[str, Any] = {
+            START: EphemeralValue(input_type),
+            END: LastValue(output_type, END),
+            PREVIOUS: LastValue(saved_type, PREVIOUS),
+        }
         return Pregel(
             nodes={name: node},
-            channels={
-                START: EphemeralValue(input_type),
-                END: LastValue(output_type, END),
-                PREVIOUS: LastValue(saved_type, PREVIOUS),
-            },
+            channels=channels,
             input_channels=START,
             output_channels=END,
             stream_channels=END,
             stream_mode="updates",
             stream_eager=True,
-            checkpointer=self.checkpointer,
+            checkpointer=_told_of_classes(self.checkpointer, channels.values()),
             store=self.store,
             cache=self.cache,
             context_schema=self.context_schema,
         )
+
+
+def _told_of_classes(saver: Any, channels: Iterable[Any]) -> Any:
+    """The saver, allowed to revive the classes that the function's annotations name."""
+    from surestep.graph._reach import reachable_classes
+
+    allow = getattr(saver, "with_allowlist", None)
+    classes = reachable_classes((), channels)
+    return allow(classes) if allow is not None and classes else saver
 
 
 def _types_of(func: Callable[..., Any], first: inspect.Parameter) -> tuple[Any, Any, Any]:

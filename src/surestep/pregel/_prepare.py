@@ -205,7 +205,8 @@ def resolve_saver(graph: Pregel[Any, Any, Any, Any], parent: TaskContext | None)
     if graph.checkpointer is False:
         return None, None
     if parent is not None:
-        return parent.env.saver_setting, parent.env.saver_setting
+        inherited = parent.env.saver_setting
+        return graph._with_classes(inherited) if inherited is not None else None, inherited
     if graph.checkpointer is True:
         raise RuntimeError(
             "checkpointer=True cannot be used for root graphs: it means to use the enclosing graph's. Compile this "

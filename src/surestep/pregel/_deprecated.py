@@ -9,6 +9,7 @@ from surestep.warnings import LangGraphDeprecatedSinceV05, LangGraphDeprecatedSi
 
 _SINCE: dict[str, type[Warning]] = {
     "config_schema": LangGraphDeprecatedSinceV10,
+    "config_type": LangGraphDeprecatedSinceV10,
     "retry": LangGraphDeprecatedSinceV05,
     "input": LangGraphDeprecatedSinceV05,
     "output": LangGraphDeprecatedSinceV05,

@@ -92,12 +92,12 @@ class SchemaMethods:
 
         A pydantic model of the config: the context under `configurable`, and the settings named in `include`.
         """
-        _warn_of_config_schema("config_schema")
+        _warn_of_config_schema("config_schema", "for the relevant schema instead")
         return self._config_model(include or ())
 
     def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
         """Deprecated: the JSON schema of what `config_schema` returns."""
-        _warn_of_config_schema("get_config_jsonschema")
+        _warn_of_config_schema("get_config_jsonschema", "instead")
         return self._config_model(include or ()).model_json_schema()
 
     def _config_model(self, include: Sequence[str]) -> type[BaseModel]:
@@ -113,11 +113,11 @@ class SchemaMethods:
         return model_of(self.get_name("Config"), fields)
 
 
-def _warn_of_config_schema(method: str) -> None:
+def _warn_of_config_schema(method: str, what_for: str) -> None:
     from surestep.warnings import LangGraphDeprecatedSinceV10
 
     warnings.warn(
-        f"`{method}` is deprecated. Use `get_context_jsonschema` instead.", LangGraphDeprecatedSinceV10, stacklevel=3
+        f"`{method}` is deprecated. Use `get_context_jsonschema` {what_for}.", LangGraphDeprecatedSinceV10, stacklevel=3
     )
 
 

@@ -100,6 +100,10 @@ class Pregel(
         stream_transformers: Any = None,
         **deprecated_kwargs: Any,
     ) -> None:
+        if "config_type" in deprecated_kwargs:
+            from surestep.pregel._deprecated import renamed
+
+            context_schema = renamed("config_type", "context_schema", deprecated_kwargs["config_type"])
         self.nodes = {key: node.build() if isinstance(node, NodeBuilder) else node for key, node in nodes.items()}
         self.channels: dict[str, Any] = dict(channels or {})
         if TASKS in self.channels and not isinstance(self.channels[TASKS], Topic):

@@ -70,6 +70,7 @@ def test_processes(tmp_path: Path) -> None:
             [sys.executable, writer.__file__, str(path), f"w{number}s", str(STEPS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         for number in range(WRITERS)
@@ -80,8 +81,8 @@ def test_processes(tmp_path: Path) -> None:
         process.stdin.flush()
     results = []
     for process in processes:
-        out, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
         conflicts, claims = map(int, out.split())
         results.append((conflicts, claims))
     with opened("sqlite", path) as saver:

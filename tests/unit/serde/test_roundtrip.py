@@ -175,7 +175,7 @@ leaves = (
     st.none()
     | st.booleans()
     | st.integers()
-    | st.floats()
+    | st.floats(allow_nan=False)
     | st.text(st.characters())
     | st.binary()
     | st.complex_numbers(allow_nan=False)
@@ -185,7 +185,8 @@ leaves = (
     | st.uuids()
 )
 keys = st.text(st.characters(exclude_categories=["Cs"])) | st.integers(-(2**63), 2**63) | st.binary() | st.booleans()
-hashable = st.recursive(st.integers() | st.text(), lambda inner: st.tuples(inner, inner) | st.frozensets(inner))
+atoms = st.integers() | st.text()
+hashable = atoms | st.tuples(atoms, st.tuples(atoms)) | st.frozensets(atoms | st.tuples(atoms))
 values = st.recursive(
     leaves,
     lambda inner: (

@@ -142,6 +142,12 @@ class Env:
 
     # what nodes do
 
+    def may_cache(self, classes: set[type]) -> None:
+        """Let the cache revive these classes too."""
+        allow = getattr(self.cache, "with_allowlist", None)
+        if classes and allow is not None:
+            self.cache = allow(classes)
+
     def show(self, mode: str, payload: Any) -> None:
         self.put_part(Part(tuple(self.ns.split("|")) if self.ns else (), mode, payload))
 

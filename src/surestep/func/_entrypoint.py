@@ -113,18 +113,18 @@ class entrypoint:
             stream_eager=True,
             checkpointer=_told_of_classes(self.checkpointer, channels.values()),
             store=self.store,
-            cache=self.cache,
+            cache=_told_of_classes(self.cache, channels.values()),
             context_schema=self.context_schema,
         )
 
 
-def _told_of_classes(saver: Any, channels: Iterable[Any]) -> Any:
-    """The saver, allowed to revive the classes that the function's annotations name."""
+def _told_of_classes(keeper: Any, channels: Iterable[Any]) -> Any:
+    """The saver or cache, allowed to revive the classes that the function's annotations name."""
     from surestep.graph._reach import reachable_classes
 
-    allow = getattr(saver, "with_allowlist", None)
+    allow = getattr(keeper, "with_allowlist", None)
     classes = reachable_classes((), channels)
-    return allow(classes) if allow is not None and classes else saver
+    return allow(classes) if allow is not None and classes else keeper
 
 
 def _types_of(func: Callable[..., Any], first: inspect.Parameter) -> tuple[Any, Any, Any]:

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 
 from surestep._constants import RETURN
 from surestep._context import current_task
@@ -116,7 +116,20 @@ class TaskFunction(Generic[P, T]):
         if context is None:
             get_config()  # raises, and says what to do
             raise RuntimeError(f"Task '{self.name}' was called outside of a run: call it in an entrypoint or a node.")
+        if self.cache_policy is not None:
+            context.env.may_cache(self._result_classes)
         return context.call(self.name, self.plan, (args, kwargs))
+
+    @functools.cached_property
+    def _result_classes(self) -> set[type]:
+        """The classes that its return annotation names."""
+        from surestep.graph._reach import reachable_classes
+
+        try:
+            hint = get_type_hints(self.func, include_extras=True).get("return")
+        except (NameError, TypeError):
+            return set()
+        return reachable_classes([hint])
 
     def clear_cache(self, cache: BaseCache[Any]) -> None:
         """Forget the results of this task in a cache."""

@@ -368,3 +368,23 @@ def test_a_graphs_policy_is_that_of_all_its_nodes_and_tasks(E: Engine) -> None:
     app.clear_cache()
     assert E.invoke(app, 1) == 1
     assert runs == ["node", "task", "node"]
+
+
+def test_classes_that_a_task_returns_come_back_as_they_were(E: Engine) -> None:
+    runs = []
+
+    def place(x: int) -> list[Point]:
+        runs.append(x)
+        return [Point(x=x)]
+
+    where = E.task(cache_policy=POLICY)(place)
+
+    async def aflow(x: int) -> Any:
+        return [found.x for found in await where(x)]
+
+    def flow(x: int) -> Any:
+        return [found.x for found in where(x).result()]
+
+    app = E.entrypoint(cache=InMemoryCache())(aflow if E.is_async else flow)
+    assert E.invoke(app, 1) == [1] == E.invoke(app, 1)
+    assert runs == [1]

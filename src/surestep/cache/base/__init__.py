@@ -39,8 +39,11 @@ class BaseCache(ABC, Generic[ValueT]):
         from copy import copy
 
         extend = getattr(self.serde, "with_msgpack_allowlist", None)
+        serde = self.serde if extend is None else extend(extra_allowlist)
+        if serde is self.serde:
+            return self
         twin = copy(self)
-        twin.serde = self.serde if extend is None else extend(extra_allowlist)
+        twin.serde = serde
         return twin
 
     @abstractmethod

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _STREAMED: Final = ("messages", "tools")  # modes that live on callbacks
 _RELAY: Final[Any] = object()  # in a script: hand on parts until there is something to be told, or the end
+_TRACERS: Final = ("langchain_core.tracers.context", "langsmith.run_helpers")  # nothing is traced without one of them
 _SWITCHES: Final = (
     *("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"),
     "LANGCHAIN_HANDLER",
@@ -68,7 +69,9 @@ def _may_trace(callbacks: Any) -> bool:
     """Whether LangChain is to be asked who listens. Asking is not cheap: the first time it imports LangSmith."""
     if "langchain_core.callbacks.manager" not in sys.modules:
         return False
-    if (callbacks and getattr(callbacks, "handlers", True)) or "langchain_core.tracers.context" in sys.modules:
+    if callbacks and getattr(callbacks, "handlers", True):
+        return True
+    if any(name in sys.modules for name in _TRACERS):
         return True
     if any(name in os.environ for name in _SWITCHES):
         return True

@@ -254,6 +254,13 @@ def tools(E: Engine) -> Any:
         return f"echoed {text}"
 
     @tool
+    def piecewise(text: str) -> str:
+        """Says it in pieces."""
+        for piece in (text, text):
+            load(E.root, "pregel._tools")._tool_call_writer.get()(piece)  # where prebuilt tools find it
+        return text
+
+    @tool
     def broken(text: str) -> str:
         """Fails."""
         raise ValueError(text)
@@ -274,7 +281,7 @@ def tools(E: Engine) -> Any:
     inner = graph(E, {"echo": call(echo)})
     observed = [
         streamed(E, graph(E, {"tool": node}), stream_mode=["tools"], subgraphs=subgraphs)
-        for node in (call(echo), call(broken), call(echo, tags=["nostream"]), inner)
+        for node in (call(echo), call(piecewise), call(broken), call(echo, tags=["nostream"]), inner)
         for subgraphs in (False, True)
     ]
     paused = graph(E, {"tool": call(asks)}, checkpointer=E.saver())

@@ -6,8 +6,10 @@ import asyncio
 import operator
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
+from unittest.mock import MagicMock
 from uuid import UUID
 
+import langsmith
 from compat.tracing.record import Recorder, Tracer, plain
 from harness.engine import Engine, load
 from langchain_core.callbacks import AsyncCallbackHandler, CallbackManager
@@ -340,6 +342,46 @@ def managers_and_late_handlers(E: Engine) -> Any:
 
     E.invoke(chain(E, node), {"xs": []}, {"callbacks": CallbackManager([recorder])})
     return recorder.trees(), [run["name"] for run in below.runs.values()]
+
+
+@program
+def runs_in_langsmith(E: Engine) -> Any:
+    """Traced functions and graphs hang below each other as they call each other."""
+    posted: list[dict[str, Any]] = []
+    client = MagicMock(spec=langsmith.Client)
+    client.create_run.side_effect = lambda **run: posted.append(run)
+    inner = chain(E, "deep").with_config(run_name="inner")
+
+    @langsmith.traceable
+    async def acall(state: State) -> Any:
+        return await inner.ainvoke(state)
+
+    @langsmith.traceable
+    def call(state: State) -> Any:
+        return inner.invoke(state)
+
+    async def node(state: State) -> Any:
+        return await acall(state) if E.is_async else call(state)
+
+    async def abody() -> Any:
+        return await app.ainvoke({"xs": []}, config)
+
+    @langsmith.traceable
+    def outer() -> Any:
+        return E.wait(abody()) if E.is_async else app.invoke({"xs": []}, config)
+
+    app = chain(E, node)
+    config = {"configurable": {"thread_id": "1", "model": "m", "api_key": "secret", "many": [1]}}
+    with langsmith.tracing_context(enabled=True, client=client):
+        outer()
+    names = {run["id"]: run["name"] for run in posted}
+    wanted = (*config["configurable"], "langgraph_node", "langgraph_step", "ls_integration")
+    observed = []
+    for run in posted:
+        labels = {key: value for key, value in run["extra"]["metadata"].items() if key in wanted}
+        parent = names.get(run.get("parent_run_id"))
+        observed.append((run["name"], parent, run["dotted_order"].count("."), labels))
+    return observed
 
 
 @program

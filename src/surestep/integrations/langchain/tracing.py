@@ -85,7 +85,7 @@ def _tracer_metadata(config: Mapping[str, Any], metadata: Mapping[str, Any]) -> 
         key: value
         for key, value in (config.get("configurable") or {}).items()
         if isinstance(value, str | int | float | bool)
-        and not key.startswith("__")
+        and not key.startswith(("__", "checkpoint_"))
         and key not in metadata
         and not any(word in key.lower() for word in _SECRET)
     }

@@ -67,10 +67,10 @@ def watch(graph: Pregel[Any, Any, Any, Any], prepared: Prepared, is_async: bool)
 
 def _may_trace(callbacks: Any) -> bool:
     """Whether LangChain is to be asked who listens. Asking is not cheap: the first time it imports LangSmith."""
+    if callbacks and getattr(callbacks, "handlers", True):
+        return "langchain_core.callbacks.base" in sys.modules  # else they are life-cycle handlers of ours
     if "langchain_core.callbacks.manager" not in sys.modules:
         return False
-    if callbacks and getattr(callbacks, "handlers", True):
-        return True
     if any(name in sys.modules for name in _TRACERS):
         return True
     if any(name in os.environ for name in _SWITCHES):

@@ -120,6 +120,17 @@ async def test_what_a_node_calls_keeps_its_idle_timeout_away() -> None:
             await builder.add_edge(START, "sleeps").compile().ainvoke({"n": 0}, {"callbacks": callbacks})
 
 
+def test_a_handler_by_itself() -> None:
+    heard: list[Any] = []
+
+    class Handler(BaseCallbackHandler):
+        def on_chain_start(self, *args: Any, name: Any = None, **kwargs: Any) -> None:
+            heard.append(name)
+
+    assert graph(plus).invoke({"n": 1}, {"callbacks": Handler()}) == {"n": 2}
+    assert heard == ["LangGraph", "plus"]
+
+
 class Life(GraphCallbackHandler):  # type: ignore[misc]
     def __init__(self) -> None:
         self.events: list[Any] = []

@@ -52,6 +52,19 @@ def test_a_graph_made_before_langchain_came_is_a_runnable() -> None:
     assert run(GRAPH, code) == "True {'n': 2}"
 
 
+def test_handlers_are_heard_however_little_of_it_is_loaded() -> None:
+    code = """
+    from langchain_core.callbacks.base import BaseCallbackHandler
+
+    class Handler(BaseCallbackHandler):
+        def on_chain_start(self, *args, name=None, **kwargs): print(name)
+
+    assert "langchain_core.callbacks.manager" not in sys.modules
+    app.invoke({"n": 1}, {"callbacks": [Handler()]})
+    """
+    assert run(GRAPH, code) == "app\na"
+
+
 def test_borrowed_methods_import_it() -> None:
     assert run(GRAPH, 'print((app | (lambda state: state["n"])).invoke({"n": 1}))') == "2"
     assert run(GRAPH, 'print(app.pick("n").invoke({"n": 1}))') == "2"

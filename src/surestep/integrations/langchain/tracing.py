@@ -45,7 +45,10 @@ def graph_run(graph: Pregel[Any, Any, Any, Any], prepared: Prepared, is_async: b
     if not config.get("callbacks") and prepared.modes.isdisjoint(("messages", "tools")):
         if not CallbackManager.configure().handlers:  # nobody in the process listens to everything
             return None
-    manager = configured(config, is_async, config.get("callbacks"), extra=INTEGRATION)
+    callbacks = config.get("callbacks")
+    if not isinstance(callbacks, list | None) and not hasattr(callbacks, "handlers"):
+        callbacks = [callbacks]  # a handler by itself
+    manager = configured(config, is_async, callbacks, extra=INTEGRATION)
     if env.parent is None:
         _leave_out_foreign(manager)
     ns = tuple(env.ns.split("|")) if env.ns else ()

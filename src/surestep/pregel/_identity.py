@@ -3,6 +3,7 @@
 A name is not enough. Two closures of one factory share theirs, and so do two versions of a function before and after
 a deploy. So code counts with what it does, what it captured and where its edges lead. A captured value counts by its
 content if that can be pickled and is small. If not (a connection, a model), only the very same object is the same.
+What a function captured counts as it was when it was first looked at: a counter that moves on changes nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import pickle
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -20,8 +22,6 @@ from surestep._core.blueprint import Identity
 from surestep._drive.call import Call, is_graph
 
 LARGE: Final = 1 << 20  # bytes of a pickle; captured values that take more count as objects
-
-_tokens: dict[int, tuple[Any, str]] = {}  # id of an object -> a weak reference to it, and what stands for it
 
 
 def identity_of(bound: Call | None, writers: Iterable[Any]) -> Identity:
@@ -56,13 +56,14 @@ class _Describer:
         if way is not None:
             return way(self, thing)
         if isinstance(thing, Call):
-            return self(getattr(thing, "steps", None) or thing.target)
+            return _marks.of(thing.target, lambda: self(getattr(thing, "steps", None) or thing.target))
         if isinstance(thing, tuple) and hasattr(thing, "_fields"):
             return [self(part) for part in thing]
         if is_graph(thing):
             return thing.name, [(name, self(node.bound), node.triggers) for name, node in thing.nodes.items()]
         call = type(thing).__call__ if callable(thing) else None
-        return _content(thing) or _token(thing), self(call) if isinstance(call, FunctionType) else None
+        runs = self(call) if isinstance(call, FunctionType) else None
+        return runs, _content(thing) or _tokens.of(thing, lambda: uuid4().hex)
 
     def writer(self, writer: Any) -> Any:
         """A writer by what it was made of, but for the list of all nodes that it might lead to."""
@@ -132,19 +133,25 @@ class _Sink:
         return size
 
 
-def _token(thing: Any) -> str:
-    """What stands for this object and no other, as long as it lives."""
-    known = _tokens.get(id(thing))
-    if known is not None and known[0]() is thing:
-        return known[1]
-    token = uuid4().hex
-    try:
-        _tokens[id(thing)] = weakref.ref(thing, partial(_forget, id(thing))), token
-    except TypeError:  # it can't be watched, so all that can be said is that nothing is like it
-        pass
-    return token
+class _Memory:
+    """Text for objects, as long as they live: made once, and never for an object that can't be watched."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Any, str]] = {}  # id -> a weak reference, and the text
+
+    def of(self, thing: Any, make: Callable[[], str]) -> str:
+        found = self.known.get(id(thing))
+        if found is not None and found[0]() is thing:
+            return found[1]
+        text = make()
+        with suppress(TypeError):
+            self.known[id(thing)] = weakref.ref(thing, partial(self._forget, id(thing))), text
+        return text
+
+    def _forget(self, key: int, dead: Any) -> None:
+        if key in self.known and self.known[key][0] is dead:
+            del self.known[key]
 
 
-def _forget(key: int, dead: Any) -> None:
-    if key in _tokens and _tokens[key][0] is dead:
-        del _tokens[key]
+_marks = _Memory()  # of code
+_tokens = _Memory()  # of captured values that nobody can look into

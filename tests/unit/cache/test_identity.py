@@ -89,12 +89,20 @@ def test_large_values_are_not_looked_into() -> None:
 
 
 def test_objects_that_are_gone_are_forgotten() -> None:
-    known = len(_tokens)
+    known = len(_tokens.known)
     one = Callee(LOCK)
     mark(closure(one))
-    assert len(_tokens) == known + 1
+    assert len(_tokens.known) == known + 1
     del one
-    assert len(_tokens) == known
+    assert len(_tokens.known) == known
+
+
+def test_captured_values_count_as_they_were_at_first() -> None:
+    runs: list[int] = []
+    inner = closure(runs)
+    before = mark(inner)
+    runs.append(1)
+    assert mark(inner) == before != mark(closure(runs))
 
 
 def test_code_counts() -> None:

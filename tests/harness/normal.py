@@ -45,7 +45,7 @@ class _Normal:
         if isinstance(x, Chunks):
             return [chunk for group in _settled(x) for chunk in self._group(group)]
         if isinstance(x, Rows):
-            return [self.of(row) for group in _spaces(x) for row in group]
+            return self._rows(x)
         if isinstance(x, Mapping):
             return self._mapping(x)
         if isinstance(x, tuple) and hasattr(x, "_fields"):
@@ -64,6 +64,24 @@ class _Normal:
 
     def _chunk(self, chunk: Any) -> Any:
         return (type(chunk).__name__, self.of(chunk))
+
+    def _rows(self, rows: Rows) -> list[Any]:
+        """The rows by namespace, outer ones first. The names of inner ones hold task ids, which are made up:
+        their order is that of what is stored, and of the numbers that their tasks have got already."""
+        spaces: dict[str, list[Any]] = {}
+        for row in rows:
+            spaces.setdefault(row.config["configurable"]["checkpoint_ns"], []).append(row)
+
+        def place(space: str) -> Any:
+            known = ID.sub(lambda found: self._names.get(found[0], "?"), space)
+            return masked(space), repr(normal(spaces[space])), known
+
+        found = []
+        for depth in sorted({space.count("|") + bool(space) for space in spaces}):
+            level = [space for space in spaces if space.count("|") + bool(space) == depth]
+            for space in sorted(level, key=place):
+                found += [self.of(row) for row in spaces[space]]
+        return found
 
     def _text(self, text: str) -> str:
         if VERSION.fullmatch(text):
@@ -103,14 +121,6 @@ class _Normal:
         if slots:
             return self._fields(x, {slot: getattr(x, slot, None) for slot in slots if slot[0] != "_"})
         return ("object", type(x).__name__, repr(x))
-
-
-def _spaces(rows: Rows) -> list[list[Any]]:
-    """The rows by namespace. The names hold task ids, which are made up: the order is that of what is stored."""
-    found: dict[str, list[Any]] = {}
-    for row in rows:
-        found.setdefault(row.config["configurable"]["checkpoint_ns"], []).append(row)
-    return [group for _, group in sorted(found.items(), key=lambda item: (masked(item[0]), repr(normal(item[1]))))]
 
 
 def _question(x: Any) -> bool:

@@ -232,6 +232,18 @@ class MessagesState(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
+def spelled_out(hint: Any) -> Any:
+    """The annotation of a key with LangChain's message classes, if it is a list of messages and LangChain is there."""
+    origin, metadata = getattr(hint, "__origin__", None), getattr(hint, "__metadata__", ())
+    if origin != list[Any] or not any(getattr(item, "func", item) is add_messages for item in metadata):
+        return hint
+    try:
+        from langchain_core.messages import AnyMessage as Message
+    except ImportError:
+        return hint
+    return Annotated[list[Message], *metadata]
+
+
 def push_message(message: MessageLikeRepresentation, *, state_key: str | None = "messages") -> AnyMessage:
     """Show a message to who streams "messages" before the node returns, and write it to `state_key` (None:
     only show it); the message as it was shown.

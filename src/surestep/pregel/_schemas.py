@@ -142,15 +142,25 @@ def schema_of_class(schema: Any) -> dict[str, Any]:
 
 
 def readable(schema: Any) -> Any:
-    """A schema as pydantic reads it: before Python 3.12 it wants the TypedDict of typing_extensions."""
-    if sys.version_info >= (3, 12) or not typing.is_typeddict(schema):
+    """A schema as pydantic reads it: before Python 3.12 it wants the TypedDict of typing_extensions. Messages are
+    spelled out, so that a reader of the JSON schema sees that they are some."""
+    if not is_typed_dict(schema):
+        return schema
+    hints = typing.get_type_hints(schema, include_extras=True)
+    spelled = {key: _spelled_out(hint) for key, hint in hints.items()}
+    if spelled == hints and not (sys.version_info < (3, 12) and typing.is_typeddict(schema)):
         return schema
     from typing_extensions import TypedDict
 
     make: Any = TypedDict
-    twin = make(schema.__name__, typing.get_type_hints(schema, include_extras=True), total=schema.__total__)
+    twin = make(schema.__name__, spelled, total=schema.__total__)
     twin.__doc__, twin.__module__ = schema.__doc__, schema.__module__
     return twin
+
+
+def _spelled_out(hint: Any) -> Any:
+    messages = sys.modules.get("surestep.graph.message")  # who has not loaded it has no messages
+    return hint if messages is None else messages.spelled_out(hint)
 
 
 def model_of(name: str, fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
@@ -158,7 +168,7 @@ def model_of(name: str, fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel
     import pydantic
 
     make: Any = pydantic.create_model
-    return make(name, **fields)  # type: ignore[no-any-return]
+    return make(name, **{key: (_spelled_out(hint), value) for key, (hint, value) in fields.items()})  # type: ignore[no-any-return]
 
 
 def root_model(name: str, hint: Any) -> type[BaseModel]:

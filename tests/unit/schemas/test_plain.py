@@ -149,6 +149,23 @@ def test_typed_dicts_of_the_standard_library() -> None:
     assert app.get_input_schema().model_validate({"x": 1})
 
 
+@pytest.mark.parametrize("method", ["get_input_jsonschema", "get_output_jsonschema"])
+def test_messages_are_spelled_out(method: str) -> None:
+    seen = []
+    for E in (ours, theirs):
+        hints = typing.get_type_hints(E.MessagesState, include_extras=True)
+        state = TypedDict("Chat", {**hints, "n": int})  # type: ignore[misc]
+        seen.append(getattr(E.StateGraph(state).add_node("n", print).add_edge("__start__", "n").compile(), method)())
+    assert seen[0] == seen[1]
+    assert "AIMessage" in seen[0]["$defs"]
+
+
+def test_messages_are_spelled_out_in_models_too() -> None:
+    app = StateGraph(ours.MessagesState).add_node("n", print).add_edge(START, "n").compile()
+    for model in (app.get_input_schema(), app.get_output_schema()):
+        assert "AIMessage" in model.model_json_schema()["$defs"]
+
+
 def test_pydantic_is_loaded_when_a_schema_is_asked_for() -> None:
     code = """
 import sys

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections.abc
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import add
 from typing import Annotated, Any, Generic, NotRequired, Required, get_args, get_origin
 
 from surestep._constants import OVERWRITE
@@ -77,6 +79,10 @@ class BinaryOperatorAggregate(ValueChannel[Value], Generic[Value]):
             return False
         operator = self.operator
         folded = self.value
+        if operator is add and _all_lists(folded, values):
+            # One after the other, each sum would copy all those before it.
+            self.value = list(chain(folded, *values))  # type: ignore[arg-type]
+            return True
         overwritten = False
         for value in values:
             if isinstance(value, _OVERWRITES):
@@ -91,6 +97,11 @@ class BinaryOperatorAggregate(ValueChannel[Value], Generic[Value]):
                 folded = value if folded is MISSING else operator(folded, value)
         self.value = folded
         return True
+
+
+def _all_lists(folded: Any, values: Sequence[Any]) -> bool:
+    """Whether these are several bare lists, whose sum is all of their items."""
+    return len(values) > 1 and type(folded) is list and all(type(value) is list for value in values)
 
 
 def _get_overwrite(value: Any) -> tuple[bool, Any]:

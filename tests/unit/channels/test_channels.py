@@ -184,6 +184,48 @@ def test_two_overwrites_in_a_step(channel: BaseChannel[Any, Any, Any]) -> None:
     assert channel.get() == before
 
 
+class Shelf(list[int]):
+    """A list whose sum is something else."""
+
+    def __add__(self, other: Any) -> Any:
+        return Shelf([*other, *self])
+
+
+@pytest.mark.parametrize(
+    ("start", "writes"),
+    [
+        ([1], [[2], [3, 4], []]),
+        ([1], [[2], Shelf([3]), [4]]),
+        (Shelf([1]), [[2], [3]]),
+        ((1,), [(2,), (3,)]),
+        (MISSING, [[1], [2], [3]]),
+        ([1], [[2], Overwrite([9]), [3]]),
+    ],
+    ids=str,
+)
+def test_adding_many_is_adding_one_by_one(start: Any, writes: list[Any]) -> None:
+    together = BinaryOperatorAggregate(list, operator.add).from_checkpoint(start)
+    plainly = BinaryOperatorAggregate(list, lambda a, b: a + b).from_checkpoint(start)
+    assert together.update(writes) and plainly.update(writes)
+    assert together.get() == plainly.get()
+    assert type(together.get()) is type(plainly.get())
+    assert together.get() is not start
+
+
+def test_adding_many_leaves_the_old_list_and_what_was_written() -> None:
+    old, first, second = [1], [2], [3]
+    channel = BinaryOperatorAggregate(list, operator.add).from_checkpoint(old)
+    channel.update([first, second])
+    assert (old, first, second, channel.get()) == ([1], [2], [3], [1, 2, 3])
+
+
+def test_adding_what_is_no_list_fails_as_ever() -> None:
+    channel = BinaryOperatorAggregate(list, operator.add).from_checkpoint([1])
+    with pytest.raises(TypeError, match="can only concatenate list"):
+        channel.update([[2], 3])  # type: ignore[list-item]
+    assert channel.get() == [1]
+
+
 def test_a_failing_reducer_leaves_the_value() -> None:
     channel: BinaryOperatorAggregate[Any] = BinaryOperatorAggregate(int, operator.add)
     with pytest.raises(TypeError):

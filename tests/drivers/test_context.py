@@ -80,7 +80,7 @@ def test_a_limit_of_one_does_not_block_inner_graphs(E: Engine) -> None:
 
 
 def test_a_limit_of_one_does_not_block_called_tasks(E: Engine) -> None:
-    """The slot of whoever waits for a task is free (api.md 25, 8)."""
+    """The slot of whoever waits for a task is free."""
     if E.driver == "async":
 
         @E.task

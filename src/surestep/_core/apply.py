@@ -37,7 +37,7 @@ def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set
         _tell_silence(head, written, changed, updated)
         if blueprint.finishing and not any(key in blueprint.triggered_by for key in updated):
             _finish(head, blueprint, changed, updated)
-    for key in changed:
+    for key in sorted(changed):  # an order that is the same in every process: it is stored
         head.versions[key] = head.top
     head.dirty |= changed
     head.follow(changed)
@@ -70,7 +70,7 @@ def apply_edits(head: Head, blueprint: Blueprint, edits: Sequence[tuple[str, Any
         elif key not in UNFOLDED:
             log.warning("An update names the unknown channel %s; it is ignored.", key)
     updated = {key for key, values in written.items() if _update(head, blueprint, key, values, (), changed)}
-    for key in changed:
+    for key in sorted(changed):
         head.versions[key] = head.top
     head.dirty |= changed
     head.follow(changed)

@@ -188,7 +188,7 @@ class Run:
             "versions_seen": head.seen.copy(),
             "updated_channels": None if head.updated is None else sorted(head.updated),
         }
-        new_versions = {key: versions[key] for key in head.dirty if key in versions}
+        new_versions = {key: versions[key] for key in sorted(head.dirty) if key in versions}
         rows = () if self.request.durability == "exit" else [self._rows(task, writes) for task, writes in self.held]
         command = Commit(head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, True, urgent)
         head.dirty = set()

@@ -20,7 +20,7 @@ from surestep.pregel._running import RunMethods
 from surestep.pregel._schemas import SchemaMethods
 from surestep.pregel._state import StateMethods
 from surestep.pregel.node import NodeBuilder, PregelNode, policies
-from surestep.types import Send, ensure_valid_checkpointer
+from surestep.types import Send
 from surestep.typing import ContextT, InputT, OutputT, StateT
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ class Pregel(
         self.input_channels = input_channels
         self.step_timeout = step_timeout
         self.debug = bool(debug)
-        self.checkpointer = (
-            ensure_valid_checkpointer(checkpointer) if isinstance(checkpointer, (bool, type(None))) else checkpointer
-        )
+        self.checkpointer = checkpointer
         self.store = store
         self.cache = cache
         self.retry_policy = policies(retry_policy)

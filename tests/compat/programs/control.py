@@ -209,7 +209,7 @@ def sends_stored_with_the_checkpoint_survive_a_pause(E: Engine) -> Any:
 
 
 @differs(
-    "A Command as the first input is applied once (api.md 25, 3)",
+    "A Command as the first input is applied once",
     ours=lambda got: got["log"] == ["q", "a", "b", "b"] or got["log"] == ["q", "a", "b"],
     theirs=lambda got: got["log"] == ["q", "q", "a", "b", "b"],
 )
@@ -219,7 +219,7 @@ def command_as_first_input(E: Engine) -> Any:
 
 
 @differs(
-    "An empty Command is an empty input (api.md 25, 2)",
+    "An empty Command is an empty input",
     ours=[("error", "EmptyInputError")] * 2,
     theirs=[("error", "UnboundLocalError")] * 2,
 )

@@ -314,7 +314,7 @@ def questions_after_a_failure_keep_their_answers(E: Engine) -> Any:
 
 
 @differs(
-    "A retry starts the counters of a task anew: a graph called inside keeps its namespace (api.md 25, 7)",
+    "A retry starts the counters of a task anew: a graph called inside keeps its namespace",
     ours=lambda got: len(got) == 1 and got[0].count("|") == 0,
     theirs=lambda got: len(got) == 2,
 )
@@ -336,7 +336,7 @@ def retry_of_a_node_that_calls_a_graph(E: Engine) -> Any:
 
 
 @differs(
-    "`durability` without a saver is ignored (api.md 25, 1)",
+    "`durability` without a saver is ignored",
     ours=lambda got: got == {"log": ["a"]},
     theirs=("error", "AttributeError"),
 )
@@ -348,7 +348,7 @@ def durability_without_a_saver(E: Engine) -> Any:
 
 
 @differs(
-    "A builder with a default handler may be compiled as often as one likes (api.md 25, 25)",
+    "A builder with a default handler may be compiled as often as one likes",
     ours=lambda got: got == [{"log": ["handled"]}] * 2,
     theirs=lambda got: got == ("error", "ValueError"),
 )

@@ -359,7 +359,7 @@ def keys_without_a_value_are_absent(E: Engine) -> Any:
 
 
 @differs(
-    "A first Overwrite is unwrapped; the reference stores the wrapper itself (api.md 25, 5)",
+    "A first Overwrite is unwrapped; the reference stores the wrapper itself",
     ours=lambda got: got == {"v": 5},
     theirs=lambda got: got["v"][0] == "Overwrite",
 )

@@ -219,7 +219,7 @@ def config_of_a_compiled_graph(E: Engine) -> Any:
 
 
 @differs(
-    "`with_config` keeps what the graph knows of its output (api.md 25, 4)",
+    "`with_config` keeps what the graph knows of its output",
     ours=lambda got: got[0] == "GraphOutput" and got[1]["value"][0] == "Model",
     theirs=lambda got: got[1]["value"] == {"x": 2},
 )
@@ -232,7 +232,7 @@ def with_config_keeps_the_output_type(E: Engine) -> Any:
 
 
 @differs(
-    "Any sequence of modes gives tagged chunks, not a list alone (api.md 25, 14)",
+    "Any sequence of modes gives tagged chunks, not a list alone",
     ours=lambda got: [chunk[1][0] for chunk in got] == ["values", "updates", "values"],
     theirs=lambda got: all(chunk[0] == "dict" for chunk in got),
 )

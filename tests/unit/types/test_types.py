@@ -221,7 +221,7 @@ def test_a_saver_of_langgraph_may_be_a_checkpointer() -> None:
 
 @pytest.mark.parametrize("saver", ["memory", 1, object(), InMemorySaver], ids=repr)
 def test_what_may_not(saver: Any) -> None:
-    with pytest.raises(TypeError, match="Invalid checkpointer provided. Expected a saver"):
+    with pytest.raises(TypeError, match=r"Invalid checkpointer provided\. Expected a saver"):
         ours.ensure_valid_checkpointer(saver)
 
 

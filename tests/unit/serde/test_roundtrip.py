@@ -210,7 +210,8 @@ def test_any_value_comes_back(value: Any) -> None:
 
 
 def test_numpy_arrays() -> None:
-    np = pytest.importorskip("numpy")
+    import numpy as np
+
     arrays = [np.arange(9, dtype=np.int32).reshape(3, 3), np.asfortranarray(np.eye(3)), np.arange(12)[::2], np.array(7)]
     for array in arrays:
         loaded = STRICT.loads_typed(STRICT.dumps_typed({"a": array}))["a"]

@@ -24,7 +24,7 @@ def reference(name: str, driver: str) -> Any:
 
 # LangChain's older event streams are deprecated, not gone.
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
-@pytest.mark.parametrize("driver", ["sync", "async"])
+@pytest.mark.parametrize("driver", ["sync", "async", "mixed"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_listeners_hear_the_same(name: str, driver: str) -> None:
     assert observe(name, "surestep", driver) == reference(name, driver)

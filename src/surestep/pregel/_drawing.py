@@ -36,5 +36,9 @@ class DrawMethods:
         return self.get_graph(config, xray=xray)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """How notebooks show the graph."""
-        return {"text/plain": repr(self), "text/vnd.mermaid": self.get_graph().draw_mermaid()}
+        """How notebooks show the graph: drawn, where LangChain is installed."""
+        shown = {"text/plain": repr(self)}
+        try:
+            return {**shown, "text/vnd.mermaid": self.get_graph().draw_mermaid()}
+        except ImportError:
+            return shown

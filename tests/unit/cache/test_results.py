@@ -183,6 +183,25 @@ def test_an_answer_is_asked_for_again_each_time(E: Engine, nested: str) -> None:
     assert cache.stored == 0
 
 
+def test_a_breakpoint_comes_before_the_cache(E: Engine) -> None:
+    node, cache = Counted("done"), Spy()
+    app = one(E, node, cache, checkpointer=E.saver(), interrupt_before=["n"])
+    for thread in "ab":
+        looked = len(cache.asked)
+        E.invoke(app, {"log": []}, E.config(thread))
+        assert (E.state(app, E.config(thread)).next, len(cache.asked)) == (("n",), looked)
+        assert E.invoke(app, None, E.config(thread)) == {"log": ["done"]}
+    assert node.runs == 1
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_hit_is_kept_however_durable_the_run_is(E: Engine, durability: Any) -> None:
+    app = one(E, Counted("done"), InMemoryCache(), checkpointer=E.saver())
+    for thread in "ab":
+        assert E.invoke(app, {"log": []}, E.config(thread), durability=durability) == {"log": ["done"]}
+        assert E.state(app, E.config(thread)).values == {"log": ["done"]}
+
+
 def test_a_time_to_live_is_the_policys(E: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("surestep.cache.memory.time.time", lambda: now[0])

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,8 @@ NS, OTHER = ("writes", "node"), ("writes", "other")
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Iterator[SqliteCache[Any]]:
-    found: SqliteCache[Any] = SqliteCache(path=str(tmp_path / "cache.db"))
-    yield found
-    found.close()
+def cache(tmp_path: Path) -> SqliteCache[Any]:
+    return SqliteCache(path=str(tmp_path / "cache.db"))
 
 
 def test_what_was_stored_is_found(cache: SqliteCache[Any]) -> None:
@@ -43,7 +40,7 @@ def test_a_value_lives_for_its_time(cache: SqliteCache[Any], monkeypatch: pytest
     assert set(cache.get(every).values()) == {2, 3}
     now[0] += 1000
     cache.set({(OTHER, "x"): (5, None)})
-    assert cache._connection.execute("SELECT count(*) FROM cache").fetchone() == (2,), "what expired is deleted"
+    assert cache._file.connection.execute("SELECT count(*) FROM cache").fetchone() == (2,), "what expired is deleted"
 
 
 def test_clearing(cache: SqliteCache[Any]) -> None:
@@ -79,7 +76,14 @@ SqliteCache(path={path!r}).set({{(("writes", "node"), "a"): ([1, 2], None)}})
     subprocess.run([sys.executable, "-c", code], check=True)
     cache: SqliteCache[Any] = SqliteCache(path=path)
     assert cache.get([(NS, "a")]) == {(NS, "a"): [1, 2]}
-    cache.close()
+
+
+def test_a_view_with_more_classes_uses_the_same_file(cache: SqliteCache[Any]) -> None:
+    view = cache.with_allowlist([("somewhere", "Class")])
+    assert view is not cache and view.with_allowlist([("somewhere", "Class")]) is view
+    view.set({(NS, "a"): (1, None)})
+    del view
+    assert cache.get([(NS, "a")]) == {(NS, "a"): 1}
 
 
 def test_threads_may_use_it_at_once(cache: SqliteCache[Any]) -> None:

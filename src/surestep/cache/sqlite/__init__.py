@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from surestep.cache.base import BaseCache, FullKey, Namespace, ValueT
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from surestep.checkpoint.serde.base import SerializerProtocol
 
 __all__ = ("SqliteCache",)
@@ -30,6 +28,30 @@ CREATE TABLE IF NOT EXISTS cache (
 """
 
 
+class _File:
+    """The file of a cache, closed with the last cache that uses it."""
+
+    def __init__(self, path: str) -> None:
+        import sqlite3
+
+        self.lock = threading.Lock()
+        self.connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        self.connection.execute("PRAGMA journal_mode=WAL")
+        self.connection.execute("PRAGMA synchronous=NORMAL")  # what a crash may lose is worked out again
+        self.connection.execute(_SCHEMA)
+
+    def write(self, statements: Sequence[tuple[str, Iterable[Any]]]) -> None:
+        """All of it in one transaction, or nothing."""
+        with self.lock, self.connection:
+            self.connection.execute("BEGIN IMMEDIATE")
+            for statement, rows in statements:
+                self.connection.executemany(statement, rows)
+
+    def __del__(self) -> None:
+        if hasattr(self, "connection"):
+            self.connection.close()
+
+
 class SqliteCache(BaseCache[ValueT]):
     """A cache in the file `path` (":memory:": in this process). Safe between threads and between processes.
 
@@ -37,24 +59,16 @@ class SqliteCache(BaseCache[ValueT]):
     """
 
     def __init__(self, *, path: str, serde: SerializerProtocol | None = None) -> None:
-        import sqlite3
-
         super().__init__(serde=serde)
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection = sqlite3.connect(
-            path, timeout=WAIT, isolation_level=None, check_same_thread=False
-        )
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("PRAGMA synchronous=NORMAL")  # what a crash may lose is worked out again
-        self._connection.execute(_SCHEMA)
+        self._file = _File(path)
 
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """The values of those keys that are there and have not expired."""
-        now = time.time()
+        now, file = time.time(), self._file
         found: dict[FullKey, tuple[str, bytes]] = {}
-        with self._lock:
+        with file.lock:
             for namespace, key in keys:
-                row = self._connection.execute(
+                row = file.connection.execute(
                     "SELECT encoding, val FROM cache WHERE ns = ? AND key = ? AND (expiry IS NULL OR expiry > ?)",
                     (_text(namespace), key, now),
                 ).fetchone()
@@ -73,11 +87,12 @@ class SqliteCache(BaseCache[ValueT]):
             (_text(namespace), key, None if ttl is None else now + ttl, *self.serde.dumps_typed(value))
             for (namespace, key), (value, ttl) in pairs.items()
         ]
-        statements: list[tuple[str, Iterable[Any]]] = [
-            ("DELETE FROM cache WHERE expiry <= ?", [(now,)]),
-            ("INSERT OR REPLACE INTO cache (ns, key, expiry, encoding, val) VALUES (?, ?, ?, ?, ?)", rows),
-        ]
-        self._write(statements)
+        self._file.write(
+            [
+                ("DELETE FROM cache WHERE expiry <= ?", [(now,)]),
+                ("INSERT OR REPLACE INTO cache (ns, key, expiry, encoding, val) VALUES (?, ?, ?, ?, ?)", rows),
+            ]
+        )
 
     async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """As `set`, in a thread."""
@@ -86,25 +101,13 @@ class SqliteCache(BaseCache[ValueT]):
     def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """Forget what is in these namespaces; everything for None."""
         if namespaces is None:
-            self._write([("DELETE FROM cache", [()])])
+            self._file.write([("DELETE FROM cache", [()])])
         else:
-            self._write([("DELETE FROM cache WHERE ns = ?", [(_text(namespace),) for namespace in namespaces])])
+            self._file.write([("DELETE FROM cache WHERE ns = ?", [(_text(namespace),) for namespace in namespaces])])
 
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """As `clear`, in a thread."""
         await _in_thread(self.clear, namespaces)
-
-    def close(self) -> None:
-        """Let go of the file. Nothing can be done with the cache afterwards."""
-        with self._lock:
-            self._connection.close()
-
-    def _write(self, statements: Sequence[tuple[str, Iterable[Any]]]) -> None:
-        """All of it in one transaction, or nothing."""
-        with self._lock, self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for statement, rows in statements:
-                self._connection.executemany(statement, rows)
 
 
 def _text(namespace: Namespace) -> str:

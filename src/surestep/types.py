@@ -287,7 +287,8 @@ class Send:
     # it.
     __slots__ = ("arg", "node", "timeout")
 
-    def __init__(self, /, node: str, arg: Any, *, timeout: float | timedelta | TimeoutPolicy | None = None) -> None:
+    # `timeout` by position too: that is how the serializer of LangGraph's savers makes it again.
+    def __init__(self, /, node: str, arg: Any, timeout: float | timedelta | TimeoutPolicy | None = None) -> None:
         self.node: str = node
         self.arg: Any = arg
         self.timeout: TimeoutPolicy | None = None if timeout is None else TimeoutPolicy.coerce(timeout)

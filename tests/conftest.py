@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from hypothesis import HealthCheck, settings
@@ -12,3 +13,7 @@ _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", **_common)
 settings.register_profile("ci", derandomize=True, **_common)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# pytest-asyncio asks for the loop that was set before its own. Where none ever was, Python 3.11 makes one, which
+# nobody closes; having set none is an answer.
+asyncio.set_event_loop(None)

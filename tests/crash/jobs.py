@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from crash.plan import INPUT, Calls, build
@@ -24,23 +26,32 @@ def run(db: str, log: str, driver: str, durability: str, kind: str = "none", dea
 
 
 async def _work(db: str, points: Points, calls: Calls, driver: str, durability: str) -> Any:
-    if driver == "async":
-        from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-        async with _class(AsyncSqliteSaver, points, calls).from_conn_string(db) as saver:
-            app = build(calls, points, saver, driver)
+    async with saver_on(db, points, calls, driver) as saver:
+        app = build(calls, points, saver, driver)
+        if driver == "async":
             there = await saver.aget_tuple(CONFIG)
             return (await app.ainvoke(None if there else INPUT, CONFIG, durability=durability))["log"]
-    from surestep.checkpoint.sqlite import SqliteSaver
-
-    with _class(SqliteSaver, points, calls).from_conn_string(db) as saver:
-        app = build(calls, points, saver, driver)
         there = saver.get_tuple(CONFIG)
         return app.invoke(None if there else INPUT, CONFIG, durability=durability)["log"]
 
 
-def _class(base: type, points: Points, calls: Calls) -> Any:
-    return watched_saver(base, points, calls) if points.kind == "call" else base
+@asynccontextmanager
+async def saver_on(db: str, points: Points, calls: Calls, driver: str) -> AsyncIterator[Any]:
+    """The SQLite saver of the driver; it passes the points of kind `call` if it is asked to."""
+
+    def kind_of(base: type) -> Any:
+        return watched_saver(base, points, calls) if points.kind == "call" else base
+
+    if driver == "async":
+        from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        async with kind_of(AsyncSqliteSaver).from_conn_string(db) as saver:
+            yield saver
+    else:
+        from surestep.checkpoint.sqlite import SqliteSaver
+
+        with kind_of(SqliteSaver).from_conn_string(db) as saver:
+            yield saver
 
 
 def _now(coroutine: Any) -> Any:

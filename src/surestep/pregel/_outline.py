@@ -113,7 +113,7 @@ class _Play:
         ways = [Way(key) for key in ([inputs] if isinstance(inputs, str) else inputs)]
         begins = input_task(head, blueprint, self._leave(START, ways), -1)
         head.updated = apply_writes(head, blueprint, [begins])
-        for step in range(ROUNDS + 1):
+        for step in range(max(ROUNDS, len(blueprint.nodes)) + 1):  # a chain may be longer than a circle is gone through
             tasks = plan(head, blueprint, step, ROUNDS, inputs=False)
             if not tasks:
                 break

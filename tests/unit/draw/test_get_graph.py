@@ -56,6 +56,11 @@ def test_a_circle_that_a_choice_closes_is_gone_through_once() -> None:
     assert outline(builder.compile()).edges[-1] == Edge("agent", END, None, True)
 
 
+def test_a_long_chain_is_drawn_to_its_end() -> None:
+    names = [START, *(f"n{k}" for k in range(400))]
+    assert len(edges(graph(*zip(names, names[1:], strict=False)).compile())) == 401
+
+
 def test_a_wide_graph_is_drawn_in_one_round_a_step() -> None:
     wide = [(START, f"n{k}") for k in range(300)] + [(f"n{k}", "end") for k in range(300)]
     assert len(edges(graph(*wide).compile())) == 601

@@ -141,7 +141,7 @@ def test_a_thread_changes_hands(graph: Any, direction: Any, way: Any, caplog: An
     driver, savers = way
     with Engine("langgraph", driver, savers) as ref, Engine("surestep", driver, savers) as ours:
         saver = ref.saver()
-        ours._loop = ref._loop  # the saver belongs to a loop
+        ours._loop = ref.loop  # the saver belongs to it
         by = {"langgraph": ref, "surestep": ours}
         savers_of = {"langgraph": saver, "surestep": twin(saver, ours.JsonPlusSerializer())}
         apps = {root: app(E, graph, savers_of[root]) for root, E in by.items()}

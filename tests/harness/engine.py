@@ -107,11 +107,16 @@ class Engine:
     def is_async(self) -> bool:
         return self.driver != "sync"
 
-    def wait(self, awaitable: Any) -> Any:
-        """The result of `awaitable`, run on this engine's own event loop."""
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """This engine's own event loop, made when it is first asked for."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-        return self._loop.run_until_complete(awaitable)
+        return self._loop
+
+    def wait(self, awaitable: Any) -> Any:
+        """The result of `awaitable`, run on this engine's own event loop."""
+        return self.loop.run_until_complete(awaitable)
 
     # -- runs -----------------------------------------------------------------------------------------------
 

@@ -44,7 +44,14 @@ class Reading:
         self.superseded = old and (self.addressed or request.answers.to_old)
         into_child = bool(request.deep) and not self.superseded  # the address means a checkpoint further down
         self.travelling = self.addressed and not into_child and (request.mapped or not (answering or bool(flag)))
-        self.forks = self.resuming and self.travelling and (source not in ("update", "fork") or self.superseded)
+        # A branch that was made to be run is run where it is, once: whoever goes back to it after one of its
+        # tasks has ended gets a branch beside it, which nothing of the older try is mixed into.
+        fresh = source in ("update", "fork") and not self.superseded and not _worked_on(run)
+        self.forks = self.resuming and self.travelling and not fresh
+
+
+def _worked_on(run: Run) -> bool:
+    return run.pending is not None and any(status.finished for status in run.pending.by_task.values())
 
 
 def _same_run(run: Run, loaded: Loaded) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compat.registry import MODES, Log, ask, branches, kept, look, nodes, program, say
+from compat.registry import MODES, Log, ask, branches, differs, kept, look, nodes, program, say
 from harness.engine import Boom, Engine
 
 
@@ -317,3 +317,27 @@ def run_id_names_the_run_in_metadata(E: Engine) -> Any:
     app = abc(E)
     E.invoke(app, {"log": []}, E.config(run_id="r-7"))
     return [row.metadata for row in E.rows(app.checkpointer, E.config())], look(E, app, None)
+
+
+@differs(
+    "A branch that was worked on is not run again in place: the new try is a branch of its own",
+    ours=[["a"], [["work", "work"]] * 3],
+    theirs=[["a", "q=yes"], [["work", "work"]] * 2],
+)
+def failed_branch_run_again(E: Engine) -> Any:
+    """The branch's question was answered, then its sibling failed; the second try asks, and has no answer yet."""
+
+    def work(packet: Any) -> Any:
+        if packet == "fail":
+            raise Boom(packet)
+        return {"log": [f"q={E.interrupt('q')}"]}
+
+    def route(state: Any) -> Any:
+        return [E.Send("work", "ask"), E.Send("work", "fail")]
+
+    app = E.graph(Log, {"a": say("a"), "work": work}, "START > a", ("a", route, ["work"]))
+    app = app.compile(checkpointer=E.saver())
+    for given in ({"log": []}, None, E.Command(resume="yes"), None):
+        E.attempt(E.invoke, app, given, at(E, app, "work", "work") if given is None else E.config())
+    past = [s.next for s in E.history(app, E.config()) if set(s.next) == {"work"}]
+    return E.state(app, E.config()).values["log"], past

@@ -129,6 +129,7 @@ class Head:
         "anchor",
         "channels",
         "dirty",
+        "following",
         "live",
         "mint",
         "next_version",
@@ -157,7 +158,8 @@ class Head:
         self.live: set[str] = set()  # available channels that a step without writes may change
         self.top: Any = None  # the greatest version
         self.next_version = next_version
-        self.views: dict[Any, View] = {}  # by keys, or the id of a wide tuple of keys
+        self.following: list[View] = []  # they hear of every change
+        self.views: dict[Any, View] = {}  # the same by their keys, or by the id of a wide tuple of keys
         self.mint = mint
         self.untracked: frozenset[str] = frozenset()  # keys that are never stored
         self.anchor = Anchor(ns, -2, None, mint)
@@ -180,7 +182,7 @@ class Head:
         return self.top
 
     def follow(self, changed: Iterable[str]) -> None:
-        for view in self.views.values():
+        for view in self.following:
             view.follow(changed, self.channels)
 
     def view(self, order: tuple[str, ...]) -> View:
@@ -188,10 +190,20 @@ class Head:
         key: Any = order if len(order) <= NARROW else id(order)
         found = self.views.get(key)
         if found is None or (found.order is not order and found.order != order):
-            found = View(order, self.channels)
+            found = next((view for view in self.following if view.order == order), None)
+            if found is None:
+                found = View(order, self.channels)
+                if len(self.following) == MAX_VIEWS:
+                    return found
+                self.following.append(found)
             if len(self.views) < MAX_VIEWS:
                 self.views[key] = found
         return found
+
+    def look_again(self) -> None:
+        """Channels were changed behind the views' backs."""
+        self.following.clear()
+        self.views.clear()
 
     def read(self, select: str | Sequence[str]) -> Any:
         """One channel's value (None when it has none), or a dict of those that have one."""

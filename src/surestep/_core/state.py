@@ -103,7 +103,7 @@ def _show_finished(head: Head, blueprint: Blueprint, statuses: Sequence[tuple[Ta
             apply_writes(head, blueprint, finished)
         except Exception as error:
             log.info("Finished tasks are not shown in the state, their writes can't be applied: %s", error)
-            head.views.clear()
+            head.look_again()
 
 
 def task_snapshot(

@@ -14,7 +14,13 @@ from surestep._core.commands import Commit, ListCheckpoints, Load, Replay, Save
 from surestep._core.events import Loaded
 from surestep._core.isolate import isolate
 from surestep._drive.context import public
-from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, has_unit_of_work, saver_writes_inline
+from surestep.checkpoint.base import (
+    CLAIM_KEY,
+    HEAD_KEY,
+    get_checkpoint_metadata,
+    has_unit_of_work,
+    saver_writes_inline,
+)
 
 BACKLOG = 8  # saves that may wait behind a run in `async` durability; then the run waits
 
@@ -30,7 +36,7 @@ class SaverCall(NamedTuple):
 class SaverPort:
     """A saver as one run uses it."""
 
-    __slots__ = ("config", "inline", "migrate", "saver", "takes_path", "unit_of_work")
+    __slots__ = ("config", "inline", "labels", "migrate", "saver", "takes_path", "thread_id", "unit_of_work")
 
     def __init__(self, saver: Any, config: Mapping[str, Any], migrate: Callable[[Any], None]) -> None:
         self.saver = saver
@@ -40,6 +46,9 @@ class SaverPort:
         self.takes_path = _takes_path(saver)
         self.config = {**config, "configurable": public(config.get("configurable", {}))}
         self.config["configurable"].pop("checkpoint_map", None)
+        self.thread_id = self.config["configurable"].get("thread_id")
+        # what every checkpoint of the run says of the caller: worked out once
+        self.labels = _labels(self.config) if self.unit_of_work else {}
 
     def at(self, ns: str, checkpoint_id: str | None, **private: Any) -> dict[str, Any]:
         """The config that addresses a checkpoint of this thread."""
@@ -57,31 +66,33 @@ class SaverPort:
         if type(command) is Save:
             return [self._put_writes(command.ns, command.checkpoint_id, command.rows, command.claim)]
         assert isinstance(command, Commit)
-        args = self._put_arguments(command, background)
         if self.unit_of_work:
-            return [SaverCall("commit", (*args, command.rows))]
+            return [SaverCall("commit", (*self._unit(command, background), command.rows))]
         rows = [self._put_writes(command.ns, command.parent_id, row, False) for row in command.rows]
-        return [*rows, SaverCall("put", args)]
+        return [*rows, SaverCall("put", self._put_arguments(command, background))]
 
     def write(self, command: Save | Commit) -> None:
         """Keep it here and now: for savers whose calls cost next to nothing."""
         if type(command) is Commit and self.unit_of_work:
-            self.saver.commit(*self._put_arguments(command, background=False), command.rows)
+            self.saver.commit(*self._unit(command, background=False), command.rows)
         else:
             for call in self.saves(command, background=False):
                 getattr(self.saver, call.name)(*call.args)
 
     def _put_arguments(self, command: Commit, background: bool) -> tuple[Any, Any, Any, Any]:
-        configurable = self.config["configurable"].copy()
-        configurable["checkpoint_ns"] = command.ns
-        configurable["checkpoint_id"] = command.parent_id
-        if command.parent_id is None:
-            del configurable["checkpoint_id"]
+        guard = {HEAD_KEY: command.head_id} if command.guarded else {}
+        config = self.at(command.ns, command.parent_id, **guard)
+        return config, self._checkpoint(command, background), command.metadata, command.new_versions
+
+    def _unit(self, command: Commit, background: bool) -> tuple[Any, Any, Any, Any]:
+        """The same with no more in the config than such a saver looks at: this is done at every step."""
+        configurable = {"thread_id": self.thread_id, "checkpoint_ns": command.ns}
+        if command.parent_id is not None:
+            configurable["checkpoint_id"] = command.parent_id
         if command.guarded:
             configurable[HEAD_KEY] = command.head_id
-        config = self.config.copy()
-        config["configurable"] = configurable
-        return config, self._checkpoint(command, background), command.metadata, command.new_versions
+        metadata = {**command.metadata, **self.labels}
+        return {"configurable": configurable}, self._checkpoint(command, background), metadata, command.new_versions
 
     def _put_writes(self, ns: str, checkpoint_id: str | None, rows: Any, claim: bool) -> SaverCall:
         config = self.at(ns, checkpoint_id, **({CLAIM_KEY: True} if claim else {}))
@@ -134,6 +145,13 @@ class SaverPort:
             self.migrate(saved)
         head_id = newest.checkpoint["id"] if newest is not None else None
         return Loaded(saved, head_id)
+
+
+def _labels(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What the config adds to the metadata of a checkpoint, beside what the core says of it."""
+    of_the_core: Any = dict.fromkeys(("source", "step", "parents"))
+    merged = get_checkpoint_metadata(config, of_the_core)
+    return {key: value for key, value in merged.items() if key not in of_the_core}
 
 
 def _takes_path(saver: Any) -> bool:

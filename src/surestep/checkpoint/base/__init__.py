@@ -104,10 +104,11 @@ class BaseCheckpointSaver(Generic[V]):
     writes_inline: ClassVar[bool] = False
 
     def __init__(self, *, serde: SerializerProtocol | UntypedSerializerProtocol | None = None) -> None:
+        self._view = None
         if serde is not None:
             self.serde = serde
 
-    _view: View | None
+    _view: View | None  # what a view (`with_allowlist`) adds to its saver
 
     @property
     def config_specs(self) -> builtins.list[Any]:

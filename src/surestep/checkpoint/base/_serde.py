@@ -60,7 +60,10 @@ class SerdeAttribute:
         if saver is None:
             return self._default
         base: SerializerProtocol = saver.__dict__.get("serde") or self._default
-        view: View | None = getattr(saver, "_view", None)  # absent but in views
+        try:
+            view = saver._view
+        except AttributeError:  # a saver that does not call our __init__
+            return base
         if view is None:
             return base
         if view.base is not base:

@@ -136,10 +136,10 @@ def next_version(current: str | int | float | None) -> str:
     if current is None:
         count = 0
     elif isinstance(current, str):
-        count = int(current[: current.index(".")] if "." in current else current)
+        count = int(current.partition(".")[0])
     else:
         count = int(current)
-    return f"{count + 1:032}.0.{getrandbits(53):016}"
+    return "%032d.0.%016d" % (count + 1, getrandbits(53))  # noqa: UP031 - faster than an f-string, at every step
 
 
 def already_claimed(thread_id: str, task_id: str) -> AlreadyAnswered:

@@ -23,6 +23,7 @@ _EPOCH = 0x01B21DD213814000
 _lock = Lock()
 _last = 0
 _last_id = ""
+_high: tuple[int, str] = (0, "")  # the upper bits of the time last written out, and their text
 
 
 def _time_of(id: str) -> int:
@@ -34,13 +35,14 @@ def _time_of(id: str) -> int:
 
 
 def _text(now: int, clock_seq: int, node: int) -> str:
-    return "%08x-%04x-6%03x-%04x-%012x" % (  # noqa: UP031 - half the time of an f-string, once for every step
-        now >> 28,
-        now >> 12 & 0xFFFF,
-        now & 0xFFF,
-        0x8000 | clock_seq & 0x3FFF,
-        node,
-    )
+    """The id as text. Called once for every step: the part that seldom changes is kept, and there is no f-string."""
+    global _high
+    upper, text = _high
+    if now >> 12 != upper:
+        upper = now >> 12
+        text = "%08x-%04x-6" % (upper >> 16, upper & 0xFFFF)  # noqa: UP031
+        _high = upper, text
+    return "%s%03x-%04x-%012x" % (text, now & 0xFFF, 0x8000 | clock_seq & 0x3FFF, node)  # noqa: UP031
 
 
 def next_checkpoint_id(step: int, after: str | None) -> str:

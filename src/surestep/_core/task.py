@@ -60,8 +60,8 @@ class Task:
         self.input = input
         self.step = step
         self.timeout = node.timeout
-        self.writes: list[tuple[str, Any]] = []
-        self.answers: list[Any] = []
+        self.writes: Sequence[tuple[str, Any]] = ()
+        self.answers: Sequence[Any] = ()
         self.call: Call | None = None
         self.failed: tuple[str, BaseException] | None = None  # handlers: the node that failed, and how
         self.first_started: float | None = None  # set by the driver: seconds since the epoch

@@ -349,7 +349,7 @@ class AsyncDriver:
             from concurrent.futures import Future
 
             future = Future()
-        call = Call(context.task, next(context.calls), name, spec, raw, future)
+        call = Call(context.task, context.next_number("calls"), name, spec, raw, future)
         future.add_done_callback(lambda done: self.put(CallDropped(call)) if done.cancelled() else None)
         self.put(Called(call))
         if context not in self.running:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from surestep._answers import json_schema_of, parse_answer
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from surestep._drive.env import Env
 
 TASK_KEY = "__surestep_task"  # in `configurable`: the task that a nested graph runs in
+_numbering = threading.Lock()
 
 
 class TaskContext:
@@ -50,9 +51,9 @@ class TaskContext:
         self.writes: list[tuple[str, Any]] = []
         self.fenced = False  # abandoned: nothing it does counts any more
         self.progressed: Callable[[bool], None] | None = None  # told of signs of life; True: an explicit heartbeat
-        self.questions = count()  # how many answers it has asked for
-        self.calls = count()  # how many tasks it has called
-        self.graphs = count()  # how many graphs have run in it
+        self.questions = 0  # how many answers it has asked for
+        self.calls = 0  # how many tasks it has called
+        self.graphs = 0  # how many graphs have run in it
         self.delay = 0.0  # seconds that it waits before it starts
         self.scope: Any = None  # the context variables it runs with
         self._config: dict[str, Any] | None = None
@@ -167,17 +168,24 @@ class TaskContext:
         if env.saver is None and env.parent is not None:
             # A graph that keeps nothing starts over when it is resumed: its questions are those of the task it runs in.
             answer = env.parent.interrupt(value, response_schema)
-            self.task.answers.append(answer)  # known to have taken one: its result is not cached
+            self.task.answers = [*self.task.answers, answer]  # known to have taken one: its result is not cached
             return answer
-        number = next(self.questions)
+        number = self.next_number("questions")
+        if number == len(self.task.answers) and env.run.request.answers.loose:
+            self.task.answers = [*self.task.answers, env.run.request.answers.loose.pop(0)]
         answers = self.task.answers
-        if number == len(answers) and env.run.request.answers.loose:
-            answers.append(env.run.request.answers.loose.pop(0))
         if number < len(answers):
             self.send([(RESUME, list(answers[: number + 1]))])
             return parse_answer(response_schema, answers[number])
         schema = json_schema_of(response_schema)
         raise GraphInterrupt((Interrupt(value, id=interrupt_id(self.task.ns, number), response_schema=schema),))
+
+    def next_number(self, what: str) -> int:
+        """The number of the next of the `questions`, `calls` or `graphs`, from 0. A node's own threads may ask too."""
+        with _numbering:
+            number: int = getattr(self, what)
+            setattr(self, what, number + 1)
+        return number
 
     # called tasks
 

@@ -314,7 +314,7 @@ class SyncDriver:
     def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
         """Start a task for a running one; a future of its result."""
         future = waitable(self)
-        self.inbox.put(Called(Call(context.task, next(context.calls), name, spec, raw, future)))
+        self.inbox.put(Called(Call(context.task, context.next_number("calls"), name, spec, raw, future)))
         return future
 
     def pump(self, done: Callable[[], bool]) -> None:

@@ -305,7 +305,7 @@ class Place:
         self.address = address
 
     def _inside(self, graph: Pregel[Any, Any, Any, Any], parent: TaskContext, saver: Any) -> None:
-        number = next(parent.graphs)
+        number = parent.next_number("graphs")
         self.ns = child_namespace(parent.task.ns, number, graph.checkpointer)
         self.resuming = parent.env.resuming_of_children(parent)
         address = parent.env.address

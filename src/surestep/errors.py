@@ -27,6 +27,7 @@ __all__ = (
     "NodeInterrupt",
     "NodeTimeoutError",
     "ParentCommand",
+    "ReplayMismatch",
     "TaskNotFound",
     "ThreadConflict",
     "UnknownInterruptError",
@@ -315,6 +316,20 @@ class AmbiguousResume(UnknownInterruptError, RuntimeError):
 
     def __init__(self, message: str, *, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()) -> None:
         super().__init__(message, reason="ambiguous", interrupt_ids=interrupt_ids, pending_ids=pending_ids)
+
+
+class ReplayMismatch(Exception):
+    """Raised to a task's caller when its place in the order of calls holds the result of another call.
+
+    The code of a paused or crashed run has changed since, or it calls its tasks in another order or with arguments
+    that differ each time. Nothing was run. `task` is the task called, `position` the how manyth call of its caller it
+    is (from 0).
+    """
+
+    def __init__(self, message: str, *, task: str = "", position: int = -1) -> None:
+        super().__init__(message)
+        self.task = task
+        self.position = position
 
 
 def mark_invalid_resume(error: BaseException) -> None:

@@ -8,6 +8,7 @@ its own way on purpose:
 * a tuple stays a tuple, where the reference reads a list back: both are lists here;
 * the answer of a run hangs from the question that it answers, and not from the null task: a claim that two
   runs cannot both make. The row is left out, and what the task has stored of the answer is compared;
+* beside a called task's result stands which call it was of; the row is left out;
 * a task that recovered does not show its old error any more (it is still in the stored rows).
 """
 
@@ -133,6 +134,8 @@ def _ordered(writes: Iterable[Any]) -> list[Any]:
     rows: list[Any] = []
     for write in writes:
         if write[1] == "__resume__" and (write[0] == _NULL or write[0].startswith("answer:")):
+            continue
+        if write[1] == "__called__":
             continue
         rows.append(tuple(write))
         i = len(rows) - 1

@@ -21,13 +21,14 @@ ERROR_SOURCE_NODE = "__error_source_node__"
 NO_WRITES = "__no_writes__"
 TASKS = "__pregel_tasks"
 RETURN = "__return__"
+CALLED = "__called__"  # beside a called task's result: which call it was the result of
 PREVIOUS = "__previous__"
 START = "__start__"
 END = "__end__"
 HIDDEN = "langsmith:hidden"
 
 CONTROL = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME})  # rows that say how a task stands
-UNFOLDED = frozenset({NO_WRITES, "__pregel_push", RETURN, *CONTROL})  # writes that no channel receives
+UNFOLDED = frozenset({NO_WRITES, "__pregel_push", RETURN, CALLED, *CONTROL})  # writes that no channel receives
 
 
 class Identity(NamedTuple):

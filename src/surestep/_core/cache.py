@@ -83,7 +83,7 @@ def recall_call(run: Run, task: Task) -> Step[None]:
     if key in found:
         _restore(run, task, found[key])
         if run.keeps:
-            yield from run.keep(task, rows_of_success(task.writes), last=False)
+            yield from run.keep(task, rows_of_success(task.writes, task.call), last=False)
 
 
 def remember(run: Run, task: Task) -> Step[None]:

@@ -84,15 +84,14 @@ class Show:
             yield from self._debug("task_result", step, result_payload(task, task.writes, self.all_keys), "tasks")
 
     def paused(self, task: Task, questions: Sequence[Any], head: Head, step: int) -> Iterable[Emit]:
-        if task.node.hidden:
+        if task.node.hidden or task.call is not None:  # whoever called the task pauses too, and shows it
             return
-        if task.call is None:
-            if self.updates:
-                yield Emit("updates", {INTERRUPT: tuple(questions)})
-            if self.values:
-                values = self.output(head)
-                shown = dict(values) if isinstance(values, dict) else {}
-                yield Emit("values", {**shown, INTERRUPT: tuple(questions)})
+        if self.updates:
+            yield Emit("updates", {INTERRUPT: tuple(questions)})
+        if self.values:
+            values = self.output(head)
+            shown = dict(values) if isinstance(values, dict) else {}
+            yield Emit("values", {**shown, INTERRUPT: tuple(questions)})
         if self.tasks:
             rows = [(INTERRUPT, list(questions))]
             yield from self._debug("task_result", step, result_payload(task, rows, self.all_keys), "tasks")

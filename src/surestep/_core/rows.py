@@ -4,18 +4,31 @@ Rules:
 1. A task is finished when it has an output row: any that is not in `CONTROL`. If it wrote nothing it has `NO_WRITES`.
 2. Rows of older attempts stay beside newer ones; an output row outweighs them all.
 3. A question is open until an answer to its id is known.
+4. Beside a called task's result stands which call it was: who called, the how manyth call it was, what was called, and
+   a digest of the arguments. Code that changed does not get the result of another call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from surestep._core.blueprint import CONTROL, ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN
+from surestep._core.blueprint import CALLED, CONTROL, ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, RESUME, RETURN
 from surestep._core.ids import NULL_TASK_ID
 
+if TYPE_CHECKING:
+    from surestep._core.task import Call
+
 Writes = Sequence[tuple[str, Any]]
+Position = tuple[str, int]  # of a call: the id of the task that called, and the how manyth of its calls it was
 ANSWER = "answer:"  # + the question's id: the task id under which an answer is stored
+
+
+class Origin(NamedTuple):
+    """What was called."""
+
+    name: str
+    arguments: str  # their digest
 
 
 class TaskStatus:
@@ -55,13 +68,14 @@ class Answers:
 class Pending:
     """The writes stored beside one checkpoint, by task."""
 
-    __slots__ = ("answers", "by_task", "null", "rejected")
+    __slots__ = ("answers", "by_task", "calls", "null", "rejected")
 
     def __init__(self, rows: Iterable[tuple[str, str, Any]] = ()) -> None:
         self.by_task: dict[str, TaskStatus] = {}
         self.null: list[tuple[str, Any]] = []  # edits that belong to no task
         self.answers: dict[str, Any] = {}  # question id -> answer
         self.rejected: dict[str, int] = {}  # question id -> answers that did not fit it
+        self.calls: dict[Position, Origin] = {}  # of the finished called tasks
         for task_id, channel, value in rows:
             self.add(task_id, channel, value)
 
@@ -70,6 +84,9 @@ class Pending:
             self.null.append((channel, value))
         elif task_id.startswith(ANSWER):
             self._add_answer(task_id.removeprefix(ANSWER).partition("#")[0], channel, value)
+        elif channel == CALLED:
+            caller, index, *origin = value
+            self.calls[caller, index] = Origin(*origin)
         else:
             self._add_to(self.status(task_id), channel, value)
 
@@ -104,8 +121,10 @@ class Pending:
         return [(channel, value) for channel, value in self.null if channel not in CONTROL]
 
 
-def rows_of_success(writes: Writes) -> Writes:
+def rows_of_success(writes: Writes, call: Call | None = None) -> Writes:
     """A finished task's rows: never only control rows, so that "finished" can be seen."""
+    if call is not None:
+        return [*writes, (CALLED, [*call.position, *call.origin])]
     for channel, _ in writes:
         if channel not in CONTROL:
             return writes

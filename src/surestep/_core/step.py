@@ -8,6 +8,8 @@ Rules:
 3. A pause stops nothing: siblings run to their end. The step then ends in one pause with all questions.
 4. A report of an attempt that is not the current one counts for nothing.
 5. An error handler starts after the failure it handles is durable, and once.
+6. A call that has returned once in this step (in an earlier run, or in an earlier attempt of its caller) is not carried
+   out again: the n-th call of a task gets the result of its n-th call. If that was another call, it gets an error.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired
 from surestep._core.messages import name_messages
 from surestep._core.retry import delay_before_retry
 from surestep._core.task import Call, Task, called, handler
-from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, is_invalid_resume
+from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, ReplayMismatch, is_invalid_resume
 
 if TYPE_CHECKING:
     from surestep._core.run import Run
@@ -33,13 +35,14 @@ log = logging.getLogger("surestep")
 class Superstep:
     """The tasks of a step and how far they are."""
 
-    __slots__ = ("calm", "escaped", "failure", "live", "questions", "quiet", "run", "tasks")
+    __slots__ = ("calls", "calm", "escaped", "failure", "live", "questions", "quiet", "run", "tasks")
 
     def __init__(self, run: Run, tasks: list[Task]) -> None:
         self.run = run
         self.tasks = tasks
         self.live: dict[Task, int] = {}  # running (or about to run again) -> number of the current attempt
         self.questions: dict[Task, tuple[Any, ...]] = {}
+        self.calls: dict[rows.Position, Task] = {}  # called tasks that have returned
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
         # nobody wants to hear of a task's end
@@ -105,8 +108,10 @@ class Superstep:
 
     def _finished(self, task: Task) -> Step[None]:
         run = self.run
+        if task.call is not None:
+            self.calls[task.call.position] = task
         if run.keeps:
-            yield from run.keep(task, rows.rows_of_success(task.writes), last=not self.live)
+            yield from run.keep(task, rows.rows_of_success(task.writes, task.call), last=not self.live)
         if run.to_cache:
             yield from remember(run, task)
         if run.show.modes:
@@ -136,7 +141,9 @@ class Superstep:
             yield from self._failed(task, error)
 
     def _delay(self, task: Task, attempt: int, error: BaseException) -> float | None:
-        if self.failure is not None or not isinstance(error, Exception) or is_invalid_resume(error):
+        if self.failure is not None or not isinstance(error, Exception):
+            return None
+        if isinstance(error, ReplayMismatch) or is_invalid_resume(error):  # it would be the same again
             return None
         return delay_before_retry(task.node.retry, error, attempt)
 
@@ -203,7 +210,15 @@ class Superstep:
     def _called(self, call: Call) -> Step[None]:
         run = self.run
         task = called(run.head, call, run.step)
-        status = run.pending.by_task.get(task.id) if run.pending is not None and not run.replaying else None
+        pending = run.pending if not run.replaying else None
+        status = pending.by_task.get(task.id) if pending is not None else None
+        if (changed := self._mismatch(call, pending)) is not None:
+            yield Answer(call, None, changed)
+            return
+        again = self.calls.get(call.position)
+        if again is not None:
+            yield Answer(call, rows.returned(again.writes), None)
+            return
         self.tasks.append(task)
         if run.show.tasks:
             yield from run.show.starts([task], run.step)
@@ -214,6 +229,7 @@ class Superstep:
         if run.request.caching and self.failure is None:
             yield from recall_call(run, task)
             if task.restored:
+                self.calls[call.position] = task
                 yield from run.show.restored(task)
                 yield Answer(call, task.writes[0][1], None)
                 return
@@ -224,6 +240,24 @@ class Superstep:
             yield Spawn(task, 1, 0.0)
         else:
             yield Answer(call, None, Abandoned(started=False))
+
+    def _mismatch(self, call: Call, pending: rows.Pending | None) -> ReplayMismatch | None:
+        """The error for a call whose place has the result of another one."""
+        before = self.calls.get(call.position)
+        known = before.call.origin if before is not None and before.call is not None else None
+        if known is None and pending is not None:
+            known = pending.calls.get(call.position)
+        if known is None or known == call.origin:
+            return None
+        before_was = "had other arguments" if known.name == call.name else f"was a call of task '{known.name}'"
+        return ReplayMismatch(
+            f"Call {call.index + 1} of '{call.parent.name}' is now a call of task '{call.name}'; the one whose result is "
+            f"kept {before_was}. Results belong to calls by their order, so nothing was run and nothing handed out. Run "
+            "the thread with the code that it was paused in, or start again from its input. A value that differs each "
+            "time (the time, a random id) must not be an argument: get it from a task of its own.",
+            task=call.name,
+            position=call.index,
+        )
 
     # the end
 

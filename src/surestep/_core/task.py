@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from surestep._core.digest import digest
 from surestep._core.ids import NS_END, PULL, PUSH, child_ns, path_text, task_id
+from surestep._core.rows import Origin, Position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +110,7 @@ class Task:
 class Call:
     """A task called by a running one: what it runs and who waits for it."""
 
-    __slots__ = ("future", "index", "name", "node", "parent", "raw")
+    __slots__ = ("_origin", "future", "index", "name", "node", "parent", "raw")
 
     def __init__(self, parent: Task, index: int, name: str, node: NodePlan, raw: Any, future: Any) -> None:
         self.parent = parent
@@ -117,6 +119,19 @@ class Call:
         self.node = node
         self.raw = raw
         self.future = future
+        self._origin: Origin | None = None
+
+    @property
+    def position(self) -> Position:
+        """Where in the run it was made: what the results of calls are found by."""
+        return self.parent.id, self.index
+
+    @property
+    def origin(self) -> Origin:
+        """What was called, with what."""
+        if self._origin is None:
+            self._origin = Origin(self.name, digest(self.raw))
+        return self._origin
 
 
 def pull(head: Head, node: NodePlan, input: Any, step: int) -> Task:

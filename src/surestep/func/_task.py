@@ -173,8 +173,9 @@ def task(
     """A function as a task: inside a run, each call is started, kept when it has finished, and not repeated when the
     run is resumed.
 
-    name: default the function's. retry_policy, timeout (seconds; async functions only): as for nodes. Calls are told
-    apart by their order within the caller, so code in front of a pause must make them in a fixed order.
+    name: default the function's. retry_policy, timeout (seconds; async functions only): as for nodes. Calls get their
+    kept results by their order within the caller, so code in front of a pause must make them in a fixed order, with the
+    same arguments; else they raise `ReplayMismatch`.
     """
     if "retry" in kwargs:
         from surestep.pregel._deprecated import renamed

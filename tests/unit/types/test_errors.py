@@ -22,6 +22,7 @@ from surestep.errors import (
     NodeInterrupt,
     NodeTimeoutError,
     ParentCommand,
+    ReplayMismatch,
     ThreadConflict,
     UnknownInterruptError,
     create_error_message,
@@ -60,6 +61,7 @@ ERRORS: list[BaseException] = [
     ThreadConflict("t", "child:1", "1", "2"),
     InvalidUpdateError("m", channel="k"),
     EmptyInputError("m"),
+    ReplayMismatch("m", task="t", position=2),
 ]
 
 

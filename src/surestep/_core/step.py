@@ -251,8 +251,8 @@ class Superstep:
             return None
         before_was = "had other arguments" if known.name == call.name else f"was a call of task '{known.name}'"
         return ReplayMismatch(
-            f"Call {call.index + 1} of '{call.parent.name}' is now a call of task '{call.name}'; the one whose result is "
-            f"kept {before_was}. Results belong to calls by their order, so nothing was run and nothing handed out. Run "
+            f"Call {call.index + 1} of '{call.parent.name}' is now a call of task '{call.name}'; the one whose result "
+            f"is kept {before_was}. Results belong to calls by their order, so nothing was run or handed out. Run "
             "the thread with the code that it was paused in, or start again from its input. A value that differs each "
             "time (the time, a random id) must not be an argument: get it from a task of its own.",
             task=call.name,

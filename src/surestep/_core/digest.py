@@ -34,7 +34,7 @@ class _Digester:
 
     def of(self, value: Any) -> bytes:
         kind = type(value)
-        if kind is str:
+        if isinstance(value, str) and kind is str:  # no enum
             return b"s" + value.encode("utf-8", "surrogatepass")
         if kind in _SCALARS:
             return b"v" + repr(value).encode()

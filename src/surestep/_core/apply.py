@@ -41,6 +41,8 @@ def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set
         head.versions[key] = head.top
     head.dirty |= changed
     head.follow(changed)
+    if head.ahead:
+        head.ahead.clear()
     return updated
 
 
@@ -101,7 +103,9 @@ def _update(
     """Fold values into one channel; whether it now holds something new."""
     channel = head.channels[key]
     try:
-        if not channel.update(values):
+        if head.ahead and (known := head.folded(key, values)) is not None:
+            head.channels[key] = channel = known
+        elif not channel.update(values):
             return False
     except InvalidUpdateError as error:
         raise _with_writers(error, key, tasks) from error.__cause__

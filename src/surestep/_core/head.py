@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from surestep._core.blueprint import TASKS, Blueprint
@@ -126,6 +127,7 @@ class Head:
     """What the next step is planned from."""
 
     __slots__ = (
+        "ahead",
         "anchor",
         "channels",
         "dirty",
@@ -162,6 +164,7 @@ class Head:
         self.views: dict[Any, View] = {}  # the same by their keys, or by the id of a wide tuple of keys
         self.mint = mint
         self.untracked: frozenset[str] = frozenset()  # keys that are never stored
+        self.ahead: dict[str, tuple[list[Any], BaseChannel[Any, Any, Any]]] = {}  # what routers of this step saw
         self.anchor = Anchor(ns, -2, None, mint)
 
     def advance(self, step: int, after: str | None) -> None:
@@ -200,6 +203,13 @@ class Head:
                 self.views[key] = found
         return found
 
+    def folded(self, key: str, values: Sequence[Any]) -> BaseChannel[Any, Any, Any] | None:
+        """The channel with these values folded in, if a router has asked for just that: a reducer may be dear."""
+        before = self.ahead.get(key)
+        if before is None or len(before[0]) != len(values):
+            return None
+        return before[1] if all(map(is_, before[0], values)) else None
+
     def look_again(self) -> None:
         """Channels were changed behind the views' backs."""
         self.following.clear()
@@ -231,6 +241,7 @@ class Head:
                 continue
             channel = channel.copy()
             channel.update(values)
+            self.ahead[key] = values, channel
             if (value := channel_value(channel)) is not _ABSENT:
                 found[key] = isolate(value)
         # a key that the task is the first to write has its place in the schema's order too

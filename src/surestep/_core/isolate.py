@@ -11,23 +11,26 @@ from collections import deque
 from typing import Any
 
 CONTAINERS = (list, dict, set, deque, bytearray)
+COPIED = frozenset({*CONTAINERS, tuple})
 PLAIN = frozenset({int, str, float, bool, type(None), bytes, complex, frozenset})
 
 
 def isolate(value: Any) -> Any:
     """The value, with containers of the exact built-in types copied."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind not in COPIED:
         return value
     if kind is list:
-        return [item if type(item) in PLAIN else isolate(item) for item in value]
+        if COPIED.isdisjoint(map(type, value)):  # the usual case, and at every step as long as the list is
+            return value.copy()
+        return [isolate(item) if type(item) in COPIED else item for item in value]
     if kind is dict:
-        return {key: item if type(item) in PLAIN else isolate(item) for key, item in value.items()}
+        if COPIED.isdisjoint(map(type, value.values())):
+            return value.copy()
+        return {key: isolate(item) if type(item) in COPIED else item for key, item in value.items()}
     if kind is tuple:
         return tuple([isolate(item) for item in value])
-    if kind is set or kind is bytearray or kind is deque:
-        return value.copy()
-    return value
+    return value.copy()
 
 
 def needs_isolation(value: Any) -> bool:

@@ -32,6 +32,7 @@ else:
 
 __all__ = ("REMOVE_ALL_MESSAGES", "MessageGraph", "MessagesState", "add_messages")
 
+_FEW = 3  # new messages are looked for among the known ones one by one
 REMOVE_ALL_MESSAGES = "__remove_all__"
 """The id of a removal that takes away every message before it."""
 
@@ -71,14 +72,21 @@ def add_messages(
     )
 
 
-def _merge(left: list[Any], right: list[Any], kind: type[_Kind]) -> list[Any]:
-    right, cleared = _after_clear(right, kind)
+Identified = tuple[list[Any], list[str]]  # messages, and the ids of each
+
+
+def _merge(left: Identified, right: Identified, kind: type[_Kind]) -> list[Any]:
+    messages, ids = left
+    news, new_ids = right
+    if len(news) <= _FEW and not any(kind.is_removal(new) for new in news) and _all_new(ids, new_ids):
+        return [*messages, *news]  # what nearly every step does; it costs little, however long the list is
+    news, cleared = _after_clear(news, kind)
     if cleared:
-        return right
-    merged = list(left)
-    positions = {kind.id_of(message): index for index, message in enumerate(merged)}
+        return news
+    merged = list(messages)
+    positions: dict[str | None, int] = dict(zip(ids, range(len(ids)), strict=True))
     removed = set()
-    for message in right:
+    for message in news:
         id = kind.id_of(message)
         known = positions.get(id)
         if kind.is_removal(message):
@@ -95,6 +103,10 @@ def _merge(left: list[Any], right: list[Any], kind: type[_Kind]) -> list[Any]:
             removed.discard(id)
             merged[known] = message
     return [message for message in merged if kind.id_of(message) not in removed] if removed else merged
+
+
+def _all_new(ids: list[str], new: list[str]) -> bool:
+    return len(set(new)) == len(new) and not any(id in ids for id in new)
 
 
 def _after_clear(messages: list[Any], kind: type[_Kind]) -> tuple[list[Any], bool]:
@@ -162,9 +174,10 @@ class _Kind:
         )
 
     @staticmethod
-    def with_ids(messages: list[Any]) -> list[Any]:
-        """The messages, each with an id; those that have none are copied, for they belong to the node."""
-        return [message if message.get("id") is not None else {**message, "id": _new_id()} for message in messages]
+    def with_ids(messages: list[Any]) -> Identified:
+        """The messages, each with an id, and these; those that have none are copied, for they belong to the node."""
+        found = [message if message.get("id") is not None else {**message, "id": _new_id()} for message in messages]
+        return found, [message["id"] for message in found]
 
     @staticmethod
     def id_of(message: Any) -> str | None:
@@ -176,6 +189,9 @@ class _Kind:
         return bool(message.get("role", message.get("type")) == "remove")
 
 
+_whole: set[type] = set()  # LangChain's classes of messages that are no chunks, as far as they were met
+
+
 class _LangChainKind(_Kind):
     """LangChain's messages."""
 
@@ -183,19 +199,25 @@ class _LangChainKind(_Kind):
     def coerce(cls, messages: Any) -> list[Any]:
         if not isinstance(messages, list):
             messages = [messages]
+        if _whole.issuperset(map(type, messages)):
+            return cast("list[Any]", messages)
         langchain = _langchain("messages")
-        base, chunk = langchain.BaseMessage, langchain.BaseMessageChunk
-        if all(isinstance(message, base) and not isinstance(message, chunk) for message in messages):
+        for cls in set(map(type, messages)):
+            if issubclass(cls, langchain.BaseMessage) and not issubclass(cls, langchain.BaseMessageChunk):
+                _whole.add(cls)
+        if _whole.issuperset(map(type, messages)):
             return cast("list[Any]", messages)
         return [langchain.message_chunk_to_message(m) for m in langchain.convert_to_messages(messages)]
 
     @staticmethod
-    def with_ids(messages: list[Any]) -> list[Any]:
-        # In place, as LangGraph does: whoever holds the message sees the id it has in the state.
-        for message in messages:
-            if message.id is None:
-                message.id = _new_id()
-        return messages
+    def with_ids(messages: list[Any]) -> Identified:
+        ids = [message.__dict__["id"] for message in messages]  # pydantic makes a detour of `message.id`
+        if None in ids:
+            # In place, as LangGraph does: whoever holds the message sees the id it has in the state.
+            for index, message in enumerate(messages):
+                if ids[index] is None:
+                    message.id = ids[index] = message.id or _new_id()
+        return messages, ids
 
     @staticmethod
     def id_of(message: Any) -> str | None:

@@ -247,3 +247,54 @@ def test_a_run_after_a_failed_one_is_clean(E: Engine) -> None:
     assert isinstance(E.attempt(E.invoke, app, {"log": []}), Boom)
     assert E.invoke(app, {"log": []}) == {"log": ["a"]}
     assert threading.active_count() < 60
+
+
+class Refusing:
+    """Makes a saver refuse the rows of tasks that were called, for as long as the disk is full."""
+
+    def __init__(self, saver: Any) -> None:
+        self.full = True
+        self.put_writes, self.aput_writes = saver.put_writes, saver.aput_writes
+        saver.put_writes, saver.aput_writes = self.put, self.aput
+
+    def put(self, config: Any, writes: Any, *rest: Any) -> None:
+        if self.full and any(channel == "__return__" for channel, _ in writes):
+            raise OSError("the disk is full")
+        self.put_writes(config, writes, *rest)
+
+    async def aput(self, config: Any, writes: Any, *rest: Any) -> None:
+        self.put(config, writes, *rest)
+
+
+@pytest.mark.parametrize("catches", [True, False])
+@pytest.mark.parametrize("siblings", [0, 1])
+def test_a_saver_that_fails_while_a_node_waits_for_a_task(E: Engine, catches: bool, siblings: int) -> None:
+    """The node hears of it too, and the run ends with it whatever the node makes of it."""
+    heard: list[str] = []
+
+    @E.task
+    def work() -> str:
+        return "done"
+
+    async def calls(state: Any) -> Any:
+        try:
+            result = await work() if E.is_async else work().result()
+        except OSError as error:
+            heard.append(str(error))
+            if not catches:
+                raise
+            result = "caught"
+        return {"log": [result]}
+
+    nodes = {"calls": calls, **{f"s{n}": say(f"s{n}") for n in range(siblings)}}
+    saver = E.saver()
+    app = E.graph(Log, nodes, *(f"START > {n}" for n in nodes)).compile(checkpointer=saver)
+    refusing = Refusing(saver)
+    failed = E.attempt(E.invoke, app, {"log": []}, E.config(), durability="sync")
+    assert isinstance(failed, OSError)
+    # An event loop cancels a node that has a sibling, before it could hear of anything.
+    assert heard == ([] if E.is_async and siblings else ["the disk is full"])
+    refusing.full = False
+    caught = catches and bool(heard)
+    expected = ["caught" if caught else "done", *(f"s{n}" for n in range(siblings))]
+    assert E.invoke(app, None, E.config())["log"] == expected, "nothing of it is lost: the thread goes on"

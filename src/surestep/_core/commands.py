@@ -78,7 +78,7 @@ class Settle(NamedTuple):
 
 
 class Spawn(NamedTuple):
-    """Start an attempt at a task, `delay` seconds from now."""
+    """Start a further attempt at a task, or a task that came up on the way, `delay` seconds from now."""
 
     task: Task
     attempt: int
@@ -115,9 +115,10 @@ class Remember(NamedTuple):
 
 
 class Next(NamedTuple):
-    """Wait for the next event; `step`, if the step has a time limit, is the step that it counts for."""
+    """Start the first attempts of some tasks, and wait for the next event."""
 
-    step: int | None = None
+    starts: Sequence[Task] = ()
+    step: int | None = None  # the step that the time counts for, if steps have a time limit
 
 
 class Emit(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 from surestep._core.apply import apply_edits, apply_writes
 from surestep._core.begin import input_task, input_writes, load, restore
 from surestep._core.blueprint import END, INPUT, INTERRUPT, RESUME, TASKS, Blueprint
-from surestep._core.commands import NEXT, ListCheckpoints, Save, Spawn, Step, TaskRows
+from surestep._core.commands import ListCheckpoints, Next, Save, Step, TaskRows
 from surestep._core.head import Head
 from surestep._core.ids import id_from, interrupt_id
 from surestep._core.plan import plan
@@ -274,8 +274,7 @@ def _run_writers(
     )
     if task._id is None:
         task._id = id_from(head.anchor.id, INTERRUPT[:number] if number else INTERRUPT)
-    yield Spawn(task, 1, 0.0)
-    event = yield NEXT
+    event = yield Next((task,))
     if event.error is not None:
         raise event.error
     task.node = node

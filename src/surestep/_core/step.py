@@ -59,12 +59,12 @@ class Superstep:
                     yield from self.run.show.paused(task, parked[task], self.run.head, self.run.step)
             elif not task.restored:
                 self.live[task] = 1
-        wait = Next(self.run.step) if self.run.request.timed else NEXT
+        step = self.run.step if self.run.request.timed else None
+        command, wait = Next(tuple(self.live), step), NEXT if step is None else Next((), step)
         try:
-            for task in list(self.live):
-                yield Spawn(task, 1, 0.0)
             while self.live:
-                event = yield wait
+                event = yield command
+                command = wait
                 if type(event) is not Ended:
                     yield from self._other(event)
                 elif self.live.get(event.task) == event.attempt:
@@ -111,7 +111,12 @@ class Superstep:
         if task.call is not None:
             self.calls[task.call.position] = task
         if run.keeps:
-            yield from run.keep(task, rows.rows_of_success(task.writes, task.call), last=not self.live)
+            try:
+                yield from run.keep(task, rows.rows_of_success(task.writes, task.call), last=not self.live)
+            except Exception as error:
+                if task.call is not None:  # whoever called it is not left waiting
+                    yield Answer(task.call, None, error)
+                raise
         if run.to_cache:
             yield from remember(run, task)
         if run.show.modes:

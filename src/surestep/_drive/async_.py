@@ -31,7 +31,7 @@ from surestep._core.commands import (
     Spawn,
 )
 from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired, Part, RunStopped, StepExpired
-from surestep._core.task import Call
+from surestep._core.task import Call, Task
 from surestep._drive.body import body, run_async
 from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
@@ -104,8 +104,7 @@ class AsyncDriver:
                         if (part := self._emit(command)) is not None:
                             yield part
                     elif type(command) is Next:
-                        if command.step is not None:
-                            self._start_clock(command.step)
+                        self._queue(command)
                         if (lone := self._start()) is not None:
                             reply = await self._play(lone)
                             for part in self._heard():
@@ -135,6 +134,7 @@ class AsyncDriver:
             while True:
                 try:
                     if type(command) is Next:
+                        self._queue(command)
                         self._start(alone=False)
                         while type(reply := await self._take()) is Part:
                             pass
@@ -150,7 +150,7 @@ class AsyncDriver:
     async def _do(self, command: Any) -> Any:
         kind = type(command)
         if kind is Spawn:
-            return self._spawn(command)
+            return self._spawn(*command)
         if kind is Commit or kind is Save:
             return await self._save(command)
         if kind is Settle:
@@ -196,13 +196,16 @@ class AsyncDriver:
     # the stream
 
     def _emit(self, command: Emit) -> Part | None:
-        env = self.env
-        return self._show(Part(tuple(env.ns.split("|")) if env.ns else (), command.mode, command.payload))
+        return self._show(self.env.part(command))
 
     def _show(self, part: Part) -> Part | None:
         if self.above is not None and part.mode in self.above.modes:
             self.above.put(part)
         return part if part.mode in self.modes else None
+
+    def _overhear(self, command: Emit) -> None:
+        """Something is shown while a node waits: our consumer has it later."""
+        self.outbox.append(self.env.part(command))
 
     # saving
 
@@ -240,13 +243,19 @@ class AsyncDriver:
 
     # attempts
 
-    def _spawn(self, command: Spawn) -> None:
-        context = TaskContext(self.env, command.task, command.attempt)
-        self.contexts[command.task] = context
+    def _spawn(self, task: Task, number: int, delay: float) -> None:
+        context = TaskContext(self.env, task, number)
+        self.contexts[task] = context
         context.started()
         context.scope = copy_context()
         context.scope.run(enter, context)
-        self.waiting.append((command.delay, context))
+        self.waiting.append((delay, context))
+
+    def _queue(self, command: Next) -> None:
+        for task in command.starts:
+            self._spawn(task, 1, 0.0)
+        if command.step is not None:
+            self._start_clock(command.step)
 
     def _start(self, alone: bool = True) -> TaskContext | None:
         """Start what waits, each in a task of its own; a lone attempt is handed back, to be played in place."""
@@ -374,13 +383,13 @@ class AsyncDriver:
                 return item
             command = self.core.send(item)
             while type(command) is not Next:
-                if type(command) is Emit:
-                    env = self.env
-                    ns = tuple(env.ns.split("|")) if env.ns else ()
-                    self.outbox.append(Part(ns, command.mode, command.payload))
-                    command = self.core.send(None)
+                try:
+                    reply = self._overhear(command) if type(command) is Emit else await self._do(command)
+                except Exception as error:
+                    command = self.core.throw(error)
                 else:
-                    command = self.core.send(await self._do(command))
+                    command = self.core.send(reply)
+            self._queue(command)
             self._start(alone=False)
 
     def _resolve(self, command: Answer) -> None:

@@ -33,7 +33,6 @@ class TaskContext:
         "_runtime",
         "attempt",
         "calls",
-        "delay",
         "env",
         "fenced",
         "graphs",
@@ -54,7 +53,6 @@ class TaskContext:
         self.questions = 0  # how many answers it has asked for
         self.calls = 0  # how many tasks it has called
         self.graphs = 0  # how many graphs have run in it
-        self.delay = 0.0  # seconds that it waits before it starts
         self.scope: Any = None  # the context variables it runs with
         self._config: dict[str, Any] | None = None
         self._runtime: Runtime[Any] | None = None

@@ -19,7 +19,9 @@ from surestep._constants import (
     CONFIG_KEY_TASK_ID,
 )
 from surestep._core.blueprint import Blueprint
+from surestep._core.commands import Emit
 from surestep._core.events import Part
+from surestep._core.ids import NS_SEP
 from surestep._core.plan import Position
 from surestep._core.run import Run
 from surestep._core.task import Task
@@ -149,7 +151,11 @@ class Env:
             self.cache = allow(classes)
 
     def show(self, mode: str, payload: Any) -> None:
-        self.put_part(Part(tuple(self.ns.split("|")) if self.ns else (), mode, payload))
+        self.put_part(self.part((mode, payload)))
+
+    def part(self, emitted: Emit | tuple[str, Any]) -> Part:
+        """A mode and what is to be shown in it, as a part of the stream."""
+        return Part(tuple(self.ns.split(NS_SEP)) if self.ns else (), *emitted)
 
     def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
         return self.calls(context, name, spec, raw)

@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from surestep._core.commands import (
+    NEXT,
     Abandon,
     Answer,
     Commit,
@@ -32,7 +33,7 @@ from surestep._core.commands import (
 )
 from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
 from surestep._core.run import Outcome
-from surestep._core.task import Call
+from surestep._core.task import Call, Task
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
 from surestep._drive.caching import cache_call, without_cache
@@ -69,7 +70,7 @@ class SyncDriver:
         self.limit = limit or MAX_THREADS
         self.step_timeout = step_timeout
         self.inbox: SimpleQueue[Any] = SimpleQueue()
-        self.waiting: deque[tuple[float, TaskContext]] = deque()  # attempts not started, with the time they are due
+        self.waiting: deque[tuple[float, Task, int]] = deque()  # attempts not started: when they are due, which
         self.lanes: dict[int, Lanes] = {}  # by depth of call: a task never waits for a thread that its caller holds
         self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
         self.background = Background(port) if port and durability == "async" and not port.inline else None
@@ -104,8 +105,9 @@ class SyncDriver:
                             yield part
                         continue
                     if type(command) is Next:
-                        while (reply := self._next(command.step)) is None:
+                        while (reply := self._next(command)) is None:
                             yield from self._flush()
+                            command = NEXT if command.step is None else Next((), command.step)
                         if type(reply) is Ended:
                             self.contexts.pop(reply.task, None)
                     else:
@@ -139,8 +141,7 @@ class SyncDriver:
     def _do(self, command: Any) -> Any:
         kind = type(command)
         if kind is Next:
-            if command.step is not None:
-                self._start_clock(command.step)
+            self._queue(command)
             return self._wait()
         if kind is Spawn:
             return self._spawn(command)
@@ -161,14 +162,16 @@ class SyncDriver:
     # the stream
 
     def _emit(self, command: Emit) -> Part | None:
-        env = self.env
-        part = Part(tuple(env.ns.split("|")) if env.ns else (), command.mode, command.payload)
-        return self._show(part)
+        return self._show(self.env.part(command))
 
     def _show(self, part: Part) -> Part | None:
         if self.above is not None and part.mode in self.above.modes:
             self.above.put(part)
         return part if part.mode in self.modes else None
+
+    def _overhear(self, command: Emit) -> None:
+        """Something is shown while a node waits: our consumer has it later."""
+        self.outbox.append(self.env.part(command))
 
     def _flush(self) -> Iterator[Part]:
         """Show what nodes put on the stream, in the order in which it came."""
@@ -210,24 +213,20 @@ class SyncDriver:
     # attempts
 
     def _spawn(self, command: Spawn) -> None:
-        context = TaskContext(self.env, command.task, command.attempt)
-        self.contexts[command.task] = context
-        context.delay = command.delay
-        self.waiting.append((time.monotonic() + command.delay if command.delay else 0.0, context))
+        due = time.monotonic() + command.delay if command.delay else 0.0
+        self.waiting.append((due, command.task, command.attempt))
 
-    def _next(self, timed_step: int | None) -> Any:
+    def _queue(self, command: Next) -> None:
+        self.waiting.extend([(0.0, task, 1) for task in command.starts])
+        if command.step is not None:
+            self._start_clock(command.step)
+
+    def _next(self, command: Next) -> Any:
         """The next event: a lone attempt is run here and now, others on threads."""
-        if timed_step is not None:
-            self._start_clock(timed_step)
-        elif self.inline and len(self.waiting) == 1 and not (self.lanes and self._busy()) and self.inbox.empty():
-            due, context = self.waiting.popleft()
-            if due:
-                time.sleep(context.delay)
-            self.thread = threading.get_ident()
-            event: Any = copy_context().run(attempt, context)
-            if not self.inbox.empty():
-                self._collect()
-            return event
+        self._queue(command)
+        if self.inline and command.step is None and len(self.waiting) == 1 and self.inbox.empty():
+            if not (self.lanes and self._busy()):
+                return self._run_here(*self.waiting.popleft())
         item = self._take()
         while type(item) is Part:
             self.outbox.append(item)
@@ -235,6 +234,16 @@ class SyncDriver:
                 return None  # let the consumer have it first
             item = self._take()
         return item
+
+    def _run_here(self, due: float, task: Task, number: int) -> Ended:
+        if due:
+            time.sleep(max(0.0, due - time.monotonic()))
+        self.contexts[task] = context = TaskContext(self.env, task, number)
+        self.thread = threading.get_ident()
+        event = copy_context().run(attempt, context)
+        if not self.inbox.empty():
+            self._collect()
+        return event
 
     def _start_clock(self, step: int) -> None:
         assert self.step_timeout is not None
@@ -275,15 +284,16 @@ class SyncDriver:
         """Start the attempts whose time has come; seconds until the next one's, if any."""
         now, later = time.monotonic(), []
         while self.waiting:
-            due, context = self.waiting.popleft()
+            due, task, number = self.waiting.popleft()
             if due > now:
-                later.append((due, context))
+                later.append((due, task, number))
             else:
-                self._start(context)
+                self._start(TaskContext(self.env, task, number))
         self.waiting.extend(later)
-        return min(due for due, _ in later) - now if later else None
+        return min(due for due, *_ in later) - now if later else None
 
     def _start(self, context: TaskContext) -> None:
+        self.contexts[context.task] = context
         context.scope = copy_context()
         depth = context.task.depth
         if depth not in self.lanes:
@@ -295,19 +305,21 @@ class SyncDriver:
 
     def _abandon(self, command: Abandon) -> None:
         """A thread can't be stopped: only what has not started is taken back."""
-        context = self.contexts.get(command.task)
+        task, number = command.task, command.attempt
+        kept = [item for item in self.waiting if item[1] is not task]
+        if len(kept) < len(self.waiting):
+            self.waiting = deque(kept)
+            self.inbox.put(Ended(task, number, [], Abandoned(started=False)))
+            return
+        context = self.contexts.get(task)
         if context is None:  # it has ended; its report is on the way
             return
-        if self.deadline is None and self.step_timeout is not None:  # out of time: nobody waits for it any more
+        lanes = self.lanes.get(task.depth)
+        if lanes is not None and lanes.take_back(context):
+            self.inbox.put(Ended(task, number, [], Abandoned(started=False)))
+        elif self.deadline is None and self.step_timeout is not None:  # out of time: nobody waits for it any more
             context.fenced = True
-            self.inbox.put(Ended(command.task, command.attempt, [], Abandoned(started=True)))
-            return
-        lanes = self.lanes.get(command.task.depth)
-        waiting = lanes is not None and lanes.take_back(context)
-        kept = [item for item in self.waiting if item[1] is not context]
-        if waiting or len(kept) < len(self.waiting):
-            self.waiting = deque(kept)
-            self.inbox.put(Ended(command.task, command.attempt, [], Abandoned(started=False)))
+            self.inbox.put(Ended(task, number, [], Abandoned(started=True)))
 
     # called tasks
 
@@ -319,19 +331,16 @@ class SyncDriver:
 
     def pump(self, done: Callable[[], bool]) -> None:
         """Go on with the run while its own thread waits, inside a node, for a called task."""
-        reply: Any = self._wait()
-        while True:
-            command = self.core.send(reply)
+        while not done():
+            command = self.core.send(self._wait())
             while type(command) is not Next:
-                if type(command) is Emit:
-                    env = self.env
-                    self.outbox.append(Part(tuple(env.ns.split("|")) if env.ns else (), command.mode, command.payload))
-                    command = self.core.send(None)
+                try:
+                    reply = self._overhear(command) if type(command) is Emit else self._do(command)
+                except Exception as error:
+                    command = self.core.throw(error)
                 else:
-                    command = self.core.send(self._do(command))
-            if done():
-                return
-            reply = self._wait()
+                    command = self.core.send(reply)
+            self._queue(command)
 
 
 def attempt(context: TaskContext) -> Ended:

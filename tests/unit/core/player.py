@@ -82,6 +82,7 @@ class Player:
         if isinstance(command, Spawn):
             self.running.append((command.task, command.attempt))
         elif isinstance(command, Next):
+            self.running += [(task, 1) for task in command.starts]
             return self._end_one()
         elif isinstance(command, Abandon):
             self._abandoned = command

@@ -29,7 +29,7 @@ def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set
     head.bump()
     changed: set[str] = set()
     for task in tasks:
-        if task.triggers is task.node.triggers:
+        if task.node.consumes and task.triggers is task.node.triggers:
             changed.update(key for key in task.node.consumes if head.channels[key].consume())
     written = _by_channel(head, tasks)
     updated = {key for key, values in written.items() if _update(head, blueprint, key, values, tasks, changed)}

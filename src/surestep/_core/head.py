@@ -15,9 +15,7 @@ from surestep.types import Send
 
 FORMAT = 4  # the `v` of the checkpoints we write
 Mint = Callable[[int, "str | None"], str]  # (step, id to be greater than) -> a new checkpoint id
-NARROW = 24  # keys
 MAX_VIEWS = 64  # kept by a run: each costs a little at every step
-_ABSENT = object()
 
 
 class View:
@@ -36,7 +34,7 @@ class View:
         self.values.clear()
         self.loose.clear()
         for key in self.order:
-            if (value := channel_value(channels[key])) is not _ABSENT:
+            if (value := channel_value(channels[key])) is not MISSING:
                 self._set(key, value)
 
     def _set(self, key: str, value: Any) -> None:
@@ -52,8 +50,9 @@ class View:
         for key in changed:
             if key not in keys:
                 continue
-            value = channel_value(channels[key])
-            if value is _ABSENT:
+            channel = channels[key]
+            value = channel.value if type(channel) is LastValue else channel_value(channel)
+            if value is MISSING:
                 values.pop(key, None)
                 self.loose.discard(key)
             elif key in values:
@@ -82,7 +81,7 @@ def channel_value(channel: BaseChannel[Any, Any, Any]) -> Any:
     try:
         return channel.get()
     except EmptyChannelError:
-        return _ABSENT
+        return MISSING
 
 
 class Anchor:
@@ -161,7 +160,7 @@ class Head:
         self.top: Any = None  # the greatest version
         self.next_version = next_version
         self.following: list[View] = []  # they hear of every change
-        self.views: dict[Any, View] = {}  # the same by their keys, or by the id of a wide tuple of keys
+        self.views: dict[int, tuple[tuple[str, ...], View]] = {}  # by the id of a tuple of keys, which is kept alive
         self.mint = mint
         self.untracked: frozenset[str] = frozenset()  # keys that are never stored
         self.ahead: dict[str, tuple[list[Any], BaseChannel[Any, Any, Any]]] = {}  # what routers of this step saw
@@ -188,19 +187,21 @@ class Head:
         for view in self.following:
             view.follow(changed, self.channels)
 
-    def view(self, order: tuple[str, ...]) -> View:
-        """The view of these keys. A wide one is found by the identity of the tuple: it costs too much to hash."""
-        key: Any = order if len(order) <= NARROW else id(order)
-        found = self.views.get(key)
-        if found is None or (found.order is not order and found.order != order):
-            found = next((view for view in self.following if view.order == order), None)
-            if found is None:
-                found = View(order, self.channels)
-                if len(self.following) == MAX_VIEWS:
-                    return found
-                self.following.append(found)
-            if len(self.views) < MAX_VIEWS:
-                self.views[key] = found
+    def view(self, select: Sequence[str]) -> View:
+        """The view of these keys. Nodes and routers ask with the same tuple each time, and hashing it costs more."""
+        known = self.views.get(id(select))
+        return known[1] if known is not None else self._find_view(select)
+
+    def _find_view(self, select: Sequence[str]) -> View:
+        order = tuple(select)
+        found = next((view for view in self.following if view.order == order), None)
+        if found is None:
+            found = View(order, self.channels)
+            if len(self.following) == MAX_VIEWS:
+                return found
+            self.following.append(found)
+        if order is select and len(self.views) < MAX_VIEWS:
+            self.views[id(select)] = order, found
         return found
 
     def folded(self, key: str, values: Sequence[Any]) -> BaseChannel[Any, Any, Any] | None:
@@ -219,15 +220,15 @@ class Head:
         """One channel's value (None when it has none), or a dict of those that have one."""
         if isinstance(select, str):
             channel = self.channels.get(select)
-            value = _ABSENT if channel is None else channel_value(channel)
-            return None if value is _ABSENT else isolate(value)
-        return self.view(select if type(select) is tuple else tuple(select)).copy()
+            value = MISSING if channel is None else channel_value(channel)
+            return None if value is MISSING else isolate(value)
+        return self.view(select).copy()
 
     def fresh(self, select: str | Sequence[str], writes: Sequence[tuple[str, Any]]) -> Any:
         """As `read`, with a task's own writes folded in, on copies."""
         if isinstance(select, str):
             return self._fresh_one(select, writes)
-        view = self.view(select if type(select) is tuple else tuple(select))
+        view = self.view(select)
         keys = view.keys
         mine: dict[str, list[Any]] = {}
         for key, value in writes:
@@ -242,7 +243,7 @@ class Head:
             channel = channel.copy()
             channel.update(values)
             self.ahead[key] = values, channel
-            if (value := channel_value(channel)) is not _ABSENT:
+            if (value := channel_value(channel)) is not MISSING:
                 found[key] = isolate(value)
         # a key that the task is the first to write has its place in the schema's order too
         return found if len(found) == len(view.values) else {key: found[key] for key in view.order if key in found}
@@ -254,7 +255,7 @@ class Head:
         channel = self.channels[key].copy()
         channel.update(mine)
         value = channel_value(channel)
-        return None if value is _ABSENT else isolate(value)
+        return None if value is MISSING else isolate(value)
 
     def values_to_keep(self, names: Iterable[str]) -> dict[str, Any]:
         """Channel values as checkpoints hold them."""
@@ -269,4 +270,4 @@ class Head:
 
 
 def has_value(value: Any) -> bool:
-    return value is not _ABSENT
+    return value is not MISSING

@@ -305,7 +305,7 @@ def _steps(this: Run) -> Step[str]:
         this.tasks = tasks
         yield from Superstep(this, tasks).play()
         head.updated = apply_writes(head, blueprint, tasks)
-        if show.touches(head.updated):
+        if (show.values or not this.shown) and show.touches(head.updated):
             this.shown = True
             if show.values:
                 yield Emit("values", show.output(head))

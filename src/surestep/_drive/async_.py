@@ -203,10 +203,6 @@ class AsyncDriver:
             self.above.put(part)
         return part if part.mode in self.modes else None
 
-    def _overhear(self, command: Emit) -> None:
-        """Something is shown while a node waits: our consumer has it later."""
-        self.outbox.append(self.env.part(command))
-
     # saving
 
     async def _save(self, command: Save | Commit) -> None:
@@ -384,7 +380,11 @@ class AsyncDriver:
             command = self.core.send(item)
             while type(command) is not Next:
                 try:
-                    reply = self._overhear(command) if type(command) is Emit else await self._do(command)
+                    reply = None
+                    if type(command) is Emit:
+                        self.outbox.append(self.env.part(command))  # a node waits: our consumer has it later
+                    else:
+                        reply = await self._do(command)
                 except Exception as error:
                     command = self.core.throw(error)
                 else:

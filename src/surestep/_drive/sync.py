@@ -169,10 +169,6 @@ class SyncDriver:
             self.above.put(part)
         return part if part.mode in self.modes else None
 
-    def _overhear(self, command: Emit) -> None:
-        """Something is shown while a node waits: our consumer has it later."""
-        self.outbox.append(self.env.part(command))
-
     def _flush(self) -> Iterator[Part]:
         """Show what nodes put on the stream, in the order in which it came."""
         while self.outbox:
@@ -223,10 +219,11 @@ class SyncDriver:
 
     def _next(self, command: Next) -> Any:
         """The next event: a lone attempt is run here and now, others on threads."""
-        self._queue(command)
-        if self.inline and command.step is None and len(self.waiting) == 1 and self.inbox.empty():
+        starts, waiting = command.starts, self.waiting
+        if self.inline and len(starts) + len(waiting) == 1 and command.step is None and self.inbox.empty():
             if not (self.lanes and self._busy()):
-                return self._run_here(*self.waiting.popleft())
+                return self._run_here(*(waiting.popleft() if waiting else (0.0, starts[0], 1)))
+        self._queue(command)
         item = self._take()
         while type(item) is Part:
             self.outbox.append(item)
@@ -335,7 +332,11 @@ class SyncDriver:
             command = self.core.send(self._wait())
             while type(command) is not Next:
                 try:
-                    reply = self._overhear(command) if type(command) is Emit else self._do(command)
+                    reply = None
+                    if type(command) is Emit:
+                        self.outbox.append(self.env.part(command))  # a node waits: our consumer has it later
+                    else:
+                        reply = self._do(command)
                 except Exception as error:
                     command = self.core.throw(error)
                 else:

@@ -35,7 +35,7 @@ from surestep.checkpoint.base._shared import (
     changes,
     write_rows,
 )
-from surestep.checkpoint.base._types import get_checkpoint_metadata, matches
+from surestep.checkpoint.base._types import matches
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
@@ -58,7 +58,7 @@ def commit(
     thread_id, ns, parent = address_of(config, exact=bool(writes))
     id = checkpoint["id"]
     body, values, rows = changes(serde.dumps_typed, checkpoint, new_versions, writes)
-    meta = serde.dumps_typed(get_checkpoint_metadata(config, metadata))
+    meta = serde.dumps_typed(metadata)
 
     found = yield (queries.HEAD, (thread_id, ns))
     head, packed, head_has_writes = found[0] if found else (None, None, 0)

@@ -16,6 +16,7 @@ from surestep.checkpoint.base import (
     DeltaChannelHistory,
     SerializerProtocol,
     TaskWrites,
+    get_checkpoint_metadata,
 )
 from surestep.checkpoint.base._shared import check_prune, next_version
 from surestep.checkpoint.base._types import check_filter, check_limit
@@ -43,7 +44,7 @@ class SqlSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; durable when this returns."""
-        return self._runner.write(ops.commit(self.serde, config, checkpoint, metadata, new_versions, ()))
+        return self.commit(config, checkpoint, get_checkpoint_metadata(config, metadata), new_versions, ())
 
     async def aput(
         self,
@@ -53,7 +54,7 @@ class SqlSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """`put`, awaited."""
-        return await self._runner.awrite(ops.commit(self.serde, config, checkpoint, metadata, new_versions, ()))
+        return await self.acommit(config, checkpoint, get_checkpoint_metadata(config, metadata), new_versions, ())
 
     def commit(
         self,

@@ -82,7 +82,7 @@ class BranchRouter(Router):
         if self.mapper is not None:
             return self.mapper(state)
         if self.merges and isinstance(value, dict) and isinstance(state, dict):
-            return state if all(key in state for key in value) else {**value, **state}
+            return state if value.keys() <= state.keys() else {**value, **state}
         return state
 
     def route(self, chosen: Any) -> list[Write]:
@@ -92,8 +92,9 @@ class BranchRouter(Router):
         doesn't have (that one is also a KeyError).
         """
         writes: list[Write] = []
-        for answer in chosen if isinstance(chosen, list | tuple) else (chosen,):
-            target = answer if self.ends is None or isinstance(answer, Send) else self._mapped(answer)
+        ends = self.ends
+        for answer in chosen if isinstance(chosen, (list, tuple)) else (chosen,):
+            target = answer if ends is None or isinstance(answer, Send) else self._mapped(answer, ends)
             if target is None or target == START:
                 raise ValueError(
                     f"Branch did not return a valid destination: {self._who()} answered {answer!r}. Return "
@@ -110,8 +111,7 @@ class BranchRouter(Router):
             Way(self.targets.get(end, end), None, None if answer == end else str(answer), True) for answer, end in ends
         ]
 
-    def _mapped(self, answer: Any) -> Any:
-        ends = self.ends or {}
+    def _mapped(self, answer: Any, ends: Mapping[Any, Any]) -> Any:
         try:
             return ends[answer]
         except (KeyError, TypeError):

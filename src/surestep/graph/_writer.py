@@ -45,7 +45,7 @@ class NodeWriter(Writer):
             return [*value.items(), *self.edges]
         state: list[Write] = []
         control: list[Write] = []
-        if isinstance(value, list | tuple) and any(isinstance(item, Command) for item in value):
+        if isinstance(value, (list, tuple)) and any(isinstance(item, Command) for item in value):
             for item in value:
                 self._add(item, state, control)
         else:

@@ -326,7 +326,8 @@ def _slots(cls: type) -> Sequence[str]:
 class UnitOfWork(Protocol):
     """A saver that stores a checkpoint together with the writes that led to it, all or nothing.
 
-    `writes` hang from the parent, the checkpoint in `config`; `put` is `commit` without writes.
+    `writes` hang from the parent, the checkpoint in `config`. `metadata` is stored as it is: `put` is `commit` without
+    writes, with the metadata that `get_checkpoint_metadata` makes of the config's and its own.
     """
 
     def commit(

@@ -129,6 +129,7 @@ class InMemorySaver(
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; see `BaseCheckpointSaver.put`."""
+        metadata = get_checkpoint_metadata(config, metadata)
         return InMemorySaver.commit(self, config, checkpoint, metadata, new_versions, ())
 
     def commit(
@@ -145,7 +146,7 @@ class InMemorySaver(
         # Everything that can fail comes before the lock, so that nothing is stored when it does.
         dumps = self.serde.dumps_typed
         body, values, rows = changes(dumps, checkpoint, new_versions, writes)
-        id, row = checkpoint["id"], (body, dumps(get_checkpoint_metadata(config, metadata)), parent)
+        id, row = checkpoint["id"], (body, dumps(metadata), parent)
         with self._lock:
             checkpoints = self._checkpoints(thread_id, ns)
             head = self._head(thread_id, ns, checkpoints)

@@ -144,7 +144,7 @@ def test_a_connection_of_the_callers(path: str) -> None:
     thread = fill(saver)
     conn.execute("CREATE TABLE mine (x)")
     conn.execute("INSERT INTO mine VALUES (1)")
-    with pytest.raises(RuntimeError, match="transaction of its own"):
+    with pytest.raises(RuntimeError, match="transaction of your own"):
         thread.put({"n": 9})
     conn.commit()
     thread.put({"n": 9})

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from surestep._sql.dialect import Dialect
+from collections.abc import Callable
+from typing import NamedTuple
+
+from surestep._sql.dialect import SQLITE, Dialect
 from surestep._sql.statement import Steps
 
 VERSION = 1
+
+
+class Schema(NamedTuple):
+    """What a database must have before it is used: whether it has it all, and how it gets the rest."""
+
+    is_current: Callable[[], Steps[bool]]
+    update: Callable[[], Steps[None]]
 
 
 def version_of(dialect: Dialect) -> Steps[int]:
@@ -31,3 +41,15 @@ def migrate(dialect: Dialect) -> Steps[None]:
     if version == 0:
         for statement in dialect.schema():
             yield (statement, ())
+
+
+def of_savers(dialect: Dialect) -> Schema:
+    """The schema of the savers."""
+
+    def is_current() -> Steps[bool]:
+        return (yield from version_of(dialect)) == VERSION
+
+    return Schema(is_current, lambda: migrate(dialect))
+
+
+SQLITE_SAVER = of_savers(SQLITE)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from surestep._sql.dialect import SQLITE
-from surestep._sql.migrate import VERSION, migrate, version_of
-from surestep._sql.statement import Many, Rows, Statement, Steps
+from surestep._sql.migrate import SQLITE_SAVER, Schema
+from surestep._sql.statement import Each, Many, Rows, Statement, Steps
 
 if TYPE_CHECKING:
     import asyncio
@@ -48,6 +49,23 @@ def begun(steps: Steps[R]) -> tuple[Steps[R], Statement]:
     return steps, next(steps)
 
 
+_turns: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_turns_lock = threading.Lock()
+
+
+def turns(conn: Any, kind: Callable[[], T]) -> T:
+    """The lock that all who use this connection take in turn: a saver and a store may have been given the
+    same.
+
+    By the connection's id, for it may not be weakly referable: whoever holds the lock holds the connection.
+    """
+    with _turns_lock:
+        lock: T | None = _turns.get(id(conn))
+        if lock is None:
+            lock = _turns[id(conn)] = kind()
+        return lock
+
+
 class Runner(Protocol):
     """Runs generators of statements against one database, each in a transaction."""
 
@@ -65,9 +83,10 @@ class Runner(Protocol):
 class SqliteRunner:
     """Runs statements on a connection of the sqlite3 module; from any thread, one transaction at a time."""
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
+    def __init__(self, conn: sqlite3.Connection, schema: Schema = SQLITE_SAVER) -> None:
         self.conn = conn
-        self.lock = threading.RLock()
+        self.schema = schema
+        self.lock: threading.RLock = turns(conn, threading.RLock)
         self._ready = False
         self._worker: ThreadPoolExecutor | None = None
         self._making = threading.Lock()
@@ -93,8 +112,8 @@ class SqliteRunner:
         with self.lock:
             if not self._ready:
                 self._patiently("PRAGMA journal_mode = WAL")
-                if self._together(*begun(version_of(SQLITE)), SQLITE.begin_read) != VERSION:
-                    self._together(*begun(migrate(SQLITE)), SQLITE.begin_write)
+                if not self._together(*begun(self.schema.is_current()), SQLITE.begin_read):
+                    self._together(*begun(self.schema.update()), SQLITE.begin_write)
                 self._ready = True
 
     async def asetup(self) -> None:
@@ -137,9 +156,8 @@ class SqliteRunner:
                 self.setup()
             if self.conn.in_transaction:
                 raise RuntimeError(
-                    "The connection given to the saver has a transaction of its own open, which a "
-                    "checkpoint would have to end. Commit it first, or give the saver a connection of its "
-                    "own."
+                    "The connection has a transaction of your own open, which storing something would have to "
+                    "end. Commit it first, or give the saver or store a connection of its own."
                 )
             return self._together(steps, statement, begin)
 
@@ -153,6 +171,9 @@ class SqliteRunner:
                     if type(statement) is Many:
                         self.conn.executemany(*statement)
                         statement = send(())
+                    elif type(statement) is Each:
+                        sql, several = statement
+                        statement = send([row for params in several for row in execute(sql, params)])
                     else:
                         statement = send(execute(*statement).fetchall())
             except StopIteration as stop:
@@ -217,6 +238,19 @@ async def settled(future: Future[T]) -> T:
         raise
 
 
+def connect(conn_string: str) -> sqlite3.Connection:
+    """A connection as savers and stores need it: usable from any thread, with transactions under their control."""
+    import sqlite3
+
+    return sqlite3.connect(
+        conn_string,
+        uri=conn_string.startswith("file:"),
+        check_same_thread=False,
+        isolation_level=None,
+        cached_statements=256,
+    )
+
+
 class AiosqliteRunner:
     """Runs statements on a connection of the aiosqlite package, on the event loop that the connection
     belongs to.
@@ -224,12 +258,13 @@ class AiosqliteRunner:
     From other threads the sync methods work too, by way of that loop.
     """
 
-    def __init__(self, conn: Any) -> None:
+    def __init__(self, conn: Any, schema: Schema = SQLITE_SAVER) -> None:
         import asyncio
 
         self.conn = conn
+        self.schema = schema
         self._loop = asyncio.get_running_loop()
-        self._lock = asyncio.Lock()
+        self._lock: asyncio.Lock = turns(conn, asyncio.Lock)
         self._ready = False
 
     def read(self, steps: Steps[R]) -> R:
@@ -259,8 +294,8 @@ class AiosqliteRunner:
         if self._ready:
             return
         await self._fetch(("PRAGMA journal_mode = WAL", ()))
-        if await self._together(*begun(version_of(SQLITE)), SQLITE.begin_read) != VERSION:
-            await self._together(*begun(migrate(SQLITE)), SQLITE.begin_write)
+        if not await self._together(*begun(self.schema.is_current()), SQLITE.begin_read):
+            await self._together(*begun(self.schema.update()), SQLITE.begin_write)
         self._ready = True
 
     async def _run(self, steps: Steps[R], statement: Statement | Done, begin: str) -> R:
@@ -286,6 +321,8 @@ class AiosqliteRunner:
             raise
 
     async def _fetch(self, statement: Statement) -> Rows:
+        if isinstance(statement, Each):
+            return [row for params in statement.params for row in await self._fetch((statement.sql, params))]
         if isinstance(statement, Many):
             cursor = await self.conn.executemany(*statement)
         else:
@@ -321,8 +358,7 @@ class AiosqliteRunner:
         if running is self._loop:
             work.close()
             raise asyncio.InvalidStateError(
-                "A synchronous method of a saver on an aiosqlite connection would wait for the event loop "
-                "that it blocks. Use the async method (aget_tuple, aput, alist, ...), or give the saver a "
-                "sqlite3 connection."
+                "A synchronous method on an aiosqlite connection would wait for the event loop that it blocks. "
+                "Use the async method (aget_tuple, aput, alist, ...), or give a sqlite3 connection."
             )
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

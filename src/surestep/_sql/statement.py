@@ -23,7 +23,14 @@ class Many(NamedTuple):
     params: Sequence[Sequence[Any]]
 
 
-Statement = tuple[str, Sequence[Any]] | Many
+class Each(NamedTuple):
+    """One statement with many parameter lists: it is run for each, and the rows of all come together."""
+
+    sql: str
+    params: Sequence[Sequence[Any]]
+
+
+Statement = tuple[str, Sequence[Any]] | Many | Each
 """SQL with `?` for its parameters, and those. A plain tuple: every step of every run makes a few."""
 
 Rows = Sequence[Sequence[Any]]

@@ -22,8 +22,9 @@ from surestep.store.base import (
     get_text_at_path,
     tokenize_path,
 )
+from surestep.store.base._nearness import DISTANCES, nearness
 from surestep.store.base.embed import EmbeddingsLambda
-from surestep.store.memory import InMemoryStore, _cosine, _plain_cosine
+from surestep.store.memory import InMemoryStore
 
 # Paths
 
@@ -157,10 +158,10 @@ VECTORS = st.lists(st.floats(-10, 10).map(lambda x: round(x, 2)), min_size=2, ma
 def test_with_and_without_numpy_it_is_the_same(query: list[float], vectors: list[list[float]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "numpy", None)
-        slow = _cosine(query, vectors)
-    assert slow == _plain_cosine(query, vectors)
-    assert _cosine(query, vectors) == pytest.approx(slow)
-    assert all(-1.0001 <= cosine <= 1.0001 for cosine in slow)
+        slow = {distance: nearness(query, vectors, distance) for distance in DISTANCES}
+    for distance in DISTANCES:
+        assert nearness(query, vectors, distance) == pytest.approx(slow[distance], rel=1e-6, abs=1e-6)
+    assert all(-1.0001 <= cosine <= 1.0001 for cosine in slow["cosine"])
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from surestep._sql.dialect import SQLITE
-from surestep._sql.run import SqliteRunner
+from surestep._sql.run import SqliteRunner, connect
 from surestep._sql.saver import SqlSaver
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from surestep.checkpoint.serde.base import SerializerProtocol
 
 __all__ = ("SqliteSaver",)
@@ -53,14 +54,3 @@ class SqliteSaver(SqlSaver):
         committed."""
         with self._runner.exclusive(transaction) as cursor:
             yield cursor
-
-
-def connect(conn_string: str) -> sqlite3.Connection:
-    """A connection as the savers need it: usable from any thread, with transactions under their control."""
-    return sqlite3.connect(
-        conn_string,
-        uri=conn_string.startswith("file:"),
-        check_same_thread=False,
-        isolation_level=None,
-        cached_statements=256,
-    )

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from surestep._sql.dialect import SQLITE
-from surestep._sql.run import AiosqliteRunner, SqliteRunner
+from surestep._sql.run import AiosqliteRunner, SqliteRunner, connect
 from surestep._sql.saver import SqlSaver
-from surestep.checkpoint.sqlite import connect
 
 if TYPE_CHECKING:
     from surestep.checkpoint.serde.base import SerializerProtocol

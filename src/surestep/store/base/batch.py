@@ -29,7 +29,7 @@ class AsyncBatchedBaseStore(BaseStore):
         super().__init__()
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._aqueue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._aqueue: asyncio.Queue[_Waiting | None] = asyncio.Queue()  # None: stop
         self._ensure_task()
 
     def __del__(self) -> None:
@@ -42,6 +42,15 @@ class AsyncBatchedBaseStore(BaseStore):
         """Start the task that does the batches, again if somebody cancelled it."""
         if self._task is None or self._task.done():
             self._task = self._loop.create_task(_serve(self._aqueue, weakref.ref(self)))
+
+    async def stop(self) -> None:
+        """Wait until what was asked for is done, and end the task that does it. A later call starts it
+        again."""
+        self._ensure_task()
+        task = self._task
+        assert task is not None
+        self._aqueue.put_nowait(None)
+        await asyncio.wait([task])
 
     async def _ado(self, op: Op) -> Any:
         self._ensure_task()
@@ -72,18 +81,18 @@ class AsyncBatchedBaseStore(BaseStore):
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-async def _serve(queue: asyncio.Queue[_Waiting], ref: weakref.ref[AsyncBatchedBaseStore]) -> None:
+async def _serve(queue: asyncio.Queue[_Waiting | None], ref: weakref.ref[AsyncBatchedBaseStore]) -> None:
     """Do what comes, for as long as the store is there."""
     while True:
-        waiting = [await queue.get()]
+        taken = [await queue.get()]
         while not queue.empty():
-            waiting.append(queue.get_nowait())
+            taken.append(queue.get_nowait())
         store = ref()
-        waiting = [entry for entry in waiting if not entry[1].done()]
-        if store is None:
-            break
-        if waiting:
+        waiting = [entry for entry in taken if entry is not None and not entry[1].done()]
+        if store is not None and waiting:
             await _answer(store, waiting)
+        if store is None or None in taken:
+            break
         del store  # or the store would live for as long as this waits
 
 

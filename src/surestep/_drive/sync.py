@@ -33,7 +33,7 @@ from surestep._core.commands import (
 )
 from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
 from surestep._core.run import Outcome
-from surestep._core.task import Call, Task
+from surestep._core.task import Call
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
 from surestep._drive.caching import cache_call, without_cache
@@ -70,7 +70,7 @@ class SyncDriver:
         self.limit = limit or MAX_THREADS
         self.step_timeout = step_timeout
         self.inbox: SimpleQueue[Any] = SimpleQueue()
-        self.waiting: deque[tuple[float, Task, int]] = deque()  # attempts not started: when they are due, which
+        self.waiting: deque[tuple[float, Spawn]] = deque()  # attempts not started, with the time they are due
         self.lanes: dict[int, Lanes] = {}  # by depth of call: a task never waits for a thread that its caller holds
         self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
         self.background = Background(port) if port and durability == "async" and not port.inline else None
@@ -209,11 +209,10 @@ class SyncDriver:
     # attempts
 
     def _spawn(self, command: Spawn) -> None:
-        due = time.monotonic() + command.delay if command.delay else 0.0
-        self.waiting.append((due, command.task, command.attempt))
+        self.waiting.append((time.monotonic() + command.delay if command.delay else 0.0, command))
 
     def _queue(self, command: Next) -> None:
-        self.waiting.extend([(0.0, task, 1) for task in command.starts])
+        self.waiting.extend([(0.0, Spawn(task, 1, 0.0)) for task in command.starts])
         if command.step is not None:
             self._start_clock(command.step)
 
@@ -222,7 +221,7 @@ class SyncDriver:
         starts, waiting = command.starts, self.waiting
         if self.inline and len(starts) + len(waiting) == 1 and command.step is None and self.inbox.empty():
             if not (self.lanes and self._busy()):
-                return self._run_here(*(waiting.popleft() if waiting else (0.0, starts[0], 1)))
+                return self._run_here(waiting.popleft()[1] if waiting else Spawn(starts[0], 1, 0.0))
         self._queue(command)
         item = self._take()
         while type(item) is Part:
@@ -232,10 +231,10 @@ class SyncDriver:
             item = self._take()
         return item
 
-    def _run_here(self, due: float, task: Task, number: int) -> Ended:
-        if due:
-            time.sleep(max(0.0, due - time.monotonic()))
-        self.contexts[task] = context = TaskContext(self.env, task, number)
+    def _run_here(self, lone: Spawn) -> Ended:
+        if lone.delay:
+            time.sleep(lone.delay)
+        self.contexts[lone.task] = context = TaskContext(self.env, lone.task, lone.attempt)
         self.thread = threading.get_ident()
         event = copy_context().run(attempt, context)
         if not self.inbox.empty():
@@ -281,13 +280,13 @@ class SyncDriver:
         """Start the attempts whose time has come; seconds until the next one's, if any."""
         now, later = time.monotonic(), []
         while self.waiting:
-            due, task, number = self.waiting.popleft()
+            due, spawn = self.waiting.popleft()
             if due > now:
-                later.append((due, task, number))
+                later.append((due, spawn))
             else:
-                self._start(TaskContext(self.env, task, number))
+                self._start(TaskContext(self.env, spawn.task, spawn.attempt))
         self.waiting.extend(later)
-        return min(due for due, *_ in later) - now if later else None
+        return min(due for due, _ in later) - now if later else None
 
     def _start(self, context: TaskContext) -> None:
         self.contexts[context.task] = context
@@ -303,7 +302,7 @@ class SyncDriver:
     def _abandon(self, command: Abandon) -> None:
         """A thread can't be stopped: only what has not started is taken back."""
         task, number = command.task, command.attempt
-        kept = [item for item in self.waiting if item[1] is not task]
+        kept = [item for item in self.waiting if item[1].task is not task]
         if len(kept) < len(self.waiting):
             self.waiting = deque(kept)
             self.inbox.put(Ended(task, number, [], Abandoned(started=False)))

@@ -166,3 +166,49 @@ def test_a_join_that_waits_for_an_answer_is_not_reported(E: Engine, caplog: Any)
         app = E.graph(Log, nodes, "START > a", "START > b", "a, b > j").compile(checkpointer=E.saver())
         assert list(ids(E.invoke(app, {"log": []}, E.config()))) == ["?"]
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_a_router_sees_its_nodes_writes_and_the_reducer_runs_once_for_both(E: Engine, parallel: int) -> None:
+    """Of several nodes each router sees its own node's writes alone; the state has all of them."""
+    folds: list[Any] = []
+    seen: dict[str, Any] = {}
+
+    def fold(old: list[str], new: list[str]) -> list[str]:
+        folds.append(new)
+        return [*old, *new]
+
+    def router(name: str) -> Any:
+        def route(state: Any) -> Any:
+            seen[name] = list(state["log"])
+            state["log"].append("a router's own business")
+            return E.END
+
+        return route
+
+    State = TypedDict("State", {"log": Annotated[list, fold]})
+    names = [f"n{i}" for i in range(parallel)]
+    nodes = {name: lambda state, name=name: {"log": [name]} for name in names}
+    edges = [*(f"START > {name}" for name in names), *((name, router(name), [E.END]) for name in names)]
+    app = E.graph(State, nodes, *edges).compile()
+    assert E.invoke(app, {"log": ["in"]})["log"] == ["in", *names]
+    assert seen == {name: ["in", name] for name in names}
+    if parallel == 1:
+        assert folds == [["in"], ["n0"]]
+
+
+def test_a_message_has_the_id_that_the_router_saw(E: Engine) -> None:
+    seen: list[Any] = []
+
+    def route(state: Any) -> Any:
+        seen.append(
+            state["messages"][-1]["id"] if isinstance(state["messages"][-1], dict) else state["messages"][-1].id
+        )
+        return E.END
+
+    def answer(state: Any) -> Any:
+        return {"messages": [{"role": "assistant", "content": "hello"}]}
+
+    app = E.graph(E.MessagesState, {"answer": answer}, "START > answer", ("answer", route, [E.END])).compile()
+    last = E.invoke(app, {"messages": []})["messages"][-1]
+    assert seen == [last["id"] if isinstance(last, dict) else last.id]

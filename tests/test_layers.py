@@ -31,6 +31,8 @@ LAZY = {
     "Crypto": {"checkpoint/serde/encrypted.py"},
     "numpy": {"checkpoint/serde"},
     "aiosqlite": {"checkpoint/sqlite"},
+    "mermaidx": {"pregel/draw.py"},
+    "termaid": {"pregel/draw.py"},
 }
 
 

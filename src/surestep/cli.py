@@ -1,8 +1,9 @@
-"""The command `surestep`: see it work, and look into a database of threads without the program that wrote it.
+"""The command `surestep`: see it work, look into a database of threads without the program that wrote it, draw a graph.
 
 surestep demo                 the bank's support bot: killed, resumed, approved, drained, forked
 surestep threads DB           the threads of an SQLite file: what runs next, which questions wait
 surestep history DB THREAD    the checkpoints of one thread
+surestep graph MODULE:NAME    a graph as Mermaid text, as ASCII art or as a PNG
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surestep._find import CommandError, find_graph
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -26,10 +29,6 @@ __all__ = ("main",)
 
 # Rows that tell how a task stands; every other row is output, and a task with output has finished.
 _NO_OUTPUT = {"__interrupt__", "__resume__", "__error__", "__error_source_node__"}
-
-
-class CommandError(Exception):
-    """What the user has to hear instead of a traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,6 +57,18 @@ def _parser() -> argparse.ArgumentParser:
     for command in (threads, history):
         command.add_argument("db", metavar="DB", type=Path, help="a file that SqliteSaver wrote")
     history.add_argument("thread", metavar="THREAD", help="the thread_id")
+
+    graph = commands.add_parser("graph", help="a graph as Mermaid text, as ASCII art or as a PNG")
+    graph.set_defaults(run=_graph)
+    graph.add_argument(
+        "graph",
+        metavar="MODULE:NAME",
+        help="a graph in a module, or in a file (bot.py:app); a function without parameters may make it",
+    )
+    form = graph.add_mutually_exclusive_group()
+    form.add_argument("--ascii", action="store_true", help="ASCII art instead of Mermaid text")
+    form.add_argument("--png", metavar="FILE", type=Path, help="write a PNG instead")
+    graph.add_argument("--xray", action="store_true", help="with the graphs that its nodes run")
     return parser
 
 
@@ -109,6 +120,22 @@ def _history(options: argparse.Namespace) -> int:
             row = (about.get("step"), about.get("source"), _next(saved), writes, f"{size} B", checkpoint_id + branch)
             _add(table, *row)
     console.print(table)
+    return 0
+
+
+def _graph(options: argparse.Namespace) -> int:
+    from surestep.pregel.draw import mermaid_ascii, mermaid_png, mermaid_text
+
+    graph = find_graph(options.graph)
+    try:
+        if options.png is not None:
+            options.png.write_bytes(mermaid_png(graph, xray=options.xray))
+        else:
+            print((mermaid_ascii if options.ascii else mermaid_text)(graph, xray=options.xray))
+    except ImportError as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(f"cannot write {options.png}: {error.strerror}") from None
     return 0
 
 

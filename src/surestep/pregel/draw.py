@@ -37,11 +37,18 @@ def mermaid_png(graph: Any, *, xray: int | bool = False, scale: float = 2.0) -> 
 
     scale: pixels for each of Mermaid's, greater than 0. ImportError without the extra `draw`.
     """
+    return picture(mermaid_text(graph, xray=xray), scale=scale)
+
+
+def picture(text: str, *, scale: float = 2.0, background: str | None = "white") -> bytes:
+    """Mermaid's text as a PNG. background: a CSS colour, or None for a transparent one. RuntimeError for what Mermaid
+    does not understand, ImportError without the extra `draw`.
+    """
     try:
-        import mermaidx
+        import mermaidx  # type: ignore[import-untyped]
     except ModuleNotFoundError as missing:
         raise _not_installed(missing) from None
-    png: bytes = mermaidx.render(mermaid_text(graph, xray=xray)).png(scale=scale, background="#ffffff")
+    png: bytes = mermaidx.render(text).png(scale=scale, background=background)
     return png
 
 
@@ -56,7 +63,8 @@ def mermaid_ascii(graph: Any, *, xray: int | bool = False) -> str:
 
 
 def _not_installed(missing: ModuleNotFoundError) -> ImportError:
-    return ImportError(f"This drawing needs the package {missing.name}: pip install 'surestep[draw]'", name=missing.name)
+    package = missing.name
+    return ImportError(f"This drawing needs the package {package}: pip install 'surestep[draw]'", name=package)
 
 
 class _Edge(NamedTuple):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnableSequence
-from langchain_core.runnables.graph import Graph
+from langchain_core.runnables.graph import CurveStyle, Graph, MermaidDrawMethod, NodeStyles
 
 from surestep.channels import LastValue
 from surestep.graph import END, START, StateGraph
@@ -166,3 +168,35 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'surestep[langchain]'" in done.stdout and "mermaid_text" in done.stdout
+
+
+def test_a_png_is_drawn_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("it opened a socket")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    drawn = graph((START, "a"), ("a", END)).compile().get_graph()
+    png = drawn.draw_mermaid_png(output_file_path=str(tmp_path / "graph.png"), max_retries=3)
+    assert png.startswith(b"\x89PNG\r\n") and (tmp_path / "graph.png").read_bytes() == png
+    assert drawn.draw_mermaid_png(background_color=None) != png
+    assert drawn.draw_mermaid_png(curve_style=CurveStyle.BASIS, node_colors=NodeStyles(default="fill:#ff0000")) != png
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"draw_method": MermaidDrawMethod.PYPPETEER}, {"base_url": "http://here.example"}, {"proxies": {"http": "x"}}],
+    ids=["browser", "server", "proxies"],
+)
+def test_who_asks_for_another_way_to_draw_gets_it(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(Graph, "draw_mermaid_png", lambda self, **given: asked.append(given))
+    graph((START, "a")).compile().get_graph().draw_mermaid_png(**settings)
+    assert len(asked) == 1 and settings.items() <= asked[0].items()
+
+
+def test_without_the_extra_langchain_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(Graph, "draw_mermaid_png", lambda self, **given: asked.append(given))
+    monkeypatch.setattr("surestep.integrations.drawing.find_spec", lambda name: None)
+    graph((START, "a")).compile().get_graph().draw_mermaid_png()
+    assert [given["draw_method"] for given in asked] == [MermaidDrawMethod.API]

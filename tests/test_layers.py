@@ -33,6 +33,8 @@ LAZY = {
     "aiosqlite": {"checkpoint/sqlite"},
     "mermaidx": {"pregel/draw.py"},
     "termaid": {"pregel/draw.py"},
+    "psycopg": {"_sql/postgres.py", "store/postgres"},
+    "psycopg_pool": {"_sql/postgres.py"},
 }
 
 

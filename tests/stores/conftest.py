@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores.kinds import KINDS, MEMORY, Face, opened
+from stores.kinds import KINDS, MEMORY, POSTGRES, Face, opened
 
 
 @pytest.fixture(params=KINDS)
@@ -23,16 +23,20 @@ def lasting(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Any:
-    """Where a store of a kind keeps its items."""
-    return tmp_path
-
-
-@pytest.fixture
-def open_store(place: Any) -> Iterator[Callable[..., Face]]:
+def open_store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Face]]:
     """Open a store of a kind; closed after the test."""
+
+    def open_one(kind: str, **config: Any) -> Face:
+        place = request.getfixturevalue("postgres") if kind in POSTGRES else tmp_path
+        return stack.enter_context(opened(kind, place, **config))
+
+    # Whatever the store needs is there for longer than the store.
+    if {"kind", "lasting"} & {*request.fixturenames}:
+        name = "kind" if "kind" in request.fixturenames else "lasting"
+        if request.getfixturevalue(name) in POSTGRES:
+            request.getfixturevalue("postgres")
     with ExitStack() as stack:
-        yield lambda kind, **config: stack.enter_context(opened(kind, place, **config))
+        yield open_one
 
 
 @pytest.fixture

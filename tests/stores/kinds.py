@@ -9,15 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from surestep.store.base import BaseStore
 from surestep.store.memory import InMemoryStore
+from surestep.store.postgres import AsyncPostgresStore, PostgresStore
 from surestep.store.sqlite import AsyncSqliteStore, SqliteStore
 
 AWAITED = {"get", "put", "delete", "search", "list_namespaces", "batch", "sweep_ttl", "setup"}
 
 MEMORY = ("memory", "memory-async")
 SQLITE = ("sqlite", "sqlite-awaited", "sqlite-async", "sqlite-aiosqlite")
-KINDS = (*MEMORY, *SQLITE)
+POSTGRES = ("postgres", "postgres-awaited", "postgres-pool", "postgres-async", "postgres-async-pool")
+KINDS = (*MEMORY, *SQLITE, *POSTGRES)
 
 
 class Face:
@@ -86,7 +90,12 @@ def _sqlite(path: Path) -> Callable[[str], Sequence[Any]]:
 
 @contextmanager
 def opened(kind: str, place: Any, **config: Any) -> Iterator[Face]:
-    """A store of that kind, set up; `place` is a folder for its file. `config`: index and ttl."""
+    """A store of that kind, set up; `place` is a folder for its file, or a connection string. `config`: index
+    and ttl."""
+    if kind in POSTGRES:
+        with _postgres(kind, place, config) as face:
+            yield face
+        return
     if kind in MEMORY:
         config.pop("ttl", None)
     path = place / "store.db"
@@ -144,3 +153,34 @@ class _aiosqlite:
     async def __aexit__(self, *error: Any) -> None:
         await self.store.stop()
         await self.conn.close()
+
+
+def _psycopg(conn_string: str) -> Callable[[str], Sequence[Any]]:
+    def run(sql: str) -> Sequence[Any]:
+        with psycopg.connect(conn_string, autocommit=True) as conn:
+            cursor = conn.execute(sql)
+            return cursor.fetchall() if cursor.description else ()
+
+    return run
+
+
+@contextmanager
+def _postgres(kind: str, conn_string: str, config: Any) -> Iterator[Face]:
+    if kind.endswith("-pool"):
+        config["pool_config"] = {"min_size": 1, "max_size": 3}
+    sql = _psycopg(conn_string)
+    if kind in ("postgres", "postgres-pool"):
+        with PostgresStore.from_conn_string(conn_string, **config) as store:
+            store.setup()
+            yield Face(store, sql=sql)
+        return
+    with asyncio.Runner() as runner:
+        if kind == "postgres-awaited":
+            with PostgresStore.from_conn_string(conn_string, **config) as store:
+                store.setup()
+                yield Face(store, runner, sql)
+        else:
+            with _entered(runner, AsyncPostgresStore.from_conn_string(conn_string, **config)) as made:
+                face = Face(made, runner, sql)
+                face.setup()
+                yield face

@@ -47,7 +47,6 @@ class StoreDialect(NamedTuple):
     expiry: Callable[[str], str]
     below: Callable[[str], Condition]
     fields: Fields
-    keeps_nul: bool
     has_vectors: str
 
 
@@ -106,7 +105,6 @@ SQLITE = StoreDialect(
     expiry=_sqlite_expiry,
     below=_sqlite_below,
     fields=SqliteFields(),
-    keeps_nul=True,
     has_vectors="SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors'",
 )
 
@@ -162,7 +160,6 @@ POSTGRES = StoreDialect(
     expiry=lambda minutes: f"statement_timestamp() + least({minutes}, 5e8) * interval '1 minute'",
     below=_postgres_below,
     fields=PostgresFields(),
-    keeps_nul=False,
     has_vectors="SELECT 1 WHERE to_regclass('store_vectors') IS NOT NULL",
 )
 

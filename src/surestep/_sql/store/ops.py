@@ -12,8 +12,9 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, NamedTuple
 
 from surestep._sql.statement import Each, Many, Steps
@@ -74,7 +75,8 @@ def _namespace(prefix: str) -> Namespace:
 def batch(tools: Tools, plan: Plan, vectors: Vectors) -> Steps[Answers]:
     """Do all operations of a batch: first what reads, then what writes."""
     puts = sorted(((prefix_of(namespace), key), op) for (namespace, key), op in plan.puts.items())
-    texts = [(key, dumps(op.value, keeps_nul=tools.dialect.keeps_nul), op) for key, op in puts if op.value is not None]
+    in_jsonb = tools.dialect.json == "jsonb"
+    texts = [(key, dumps(op.value, in_jsonb=in_jsonb), op) for key, op in puts if op.value is not None]
     reading = _Reading(tools, vectors)
     results = yield from reading.all(plan.ops)
     dialect = tools.dialect
@@ -146,20 +148,29 @@ class _Reading:
 
     def _search(self, op: SearchOp) -> Steps[list[SearchItem]]:
         query, ranking = self._vectors.of(op), self._tools.ranking
-        scores: Sequence[float | None]
         if query is None or ranking is None:
             rows = yield from self._matching(op, op.limit, op.offset)
-            scores = [None] * len(rows)
+            scores: Mapping[Key, float] = {}
         else:
-            candidates = {row.place: row for row in (yield from self._matching(op, None, 0))}
-            ranked = yield from ranking.ranked(prefix_of(op.namespace_prefix), [*candidates], query)
-            page = ranked[op.offset : op.offset + op.limit]
-            rows, scores = [candidates[place] for place, _ in page], [score for _, score in page]
+            scores = yield from ranking.scores(prefix_of(op.namespace_prefix), query)
+            rows = yield from self._nearest(op, scores)
         self._given(op, rows)
         return [
-            SearchItem(_namespace(row.prefix), row.key, row.value, row.created_at, row.updated_at, score)
-            for row, score in zip(rows, scores, strict=True)
+            SearchItem(
+                _namespace(row.prefix), row.key, row.value, row.created_at, row.updated_at, scores.get(row.place)
+            )
+            for row in rows
         ]
+
+    def _nearest(self, op: SearchOp, scores: Mapping[Key, float]) -> Steps[list[Row]]:
+        """A page of what matches, the nearest first; what has no score comes last."""
+        if op.filter:
+            matching = {row.place: row for row in (yield from self._matching(op, None, 0))}
+            return [matching[place] for place in _page_by_score(op, matching, scores)]
+        places = yield _search(self._tools.dialect, op, None, 0, "prefix, key")
+        page = _page_by_score(op, [(prefix, key) for prefix, key in places], scores)
+        stored = yield from self._stored({*page})
+        return [self._row(stored[place]) for place in page if place in stored]
 
     def _matching(self, op: SearchOp, limit: int | None, offset: int) -> Steps[list[Row]]:
         """What lies below the namespace and meets the filter, last written first."""
@@ -176,6 +187,12 @@ class _Reading:
         found = yield _search(self._tools.dialect, op, None, 0)
         good = [row for row in map(self._row, found) if matches_filter(row.value, op.filter)]
         return good if limit is None else good[offset : offset + limit]
+
+
+def _page_by_score(op: SearchOp, places: Iterable[Key], scores: Mapping[Key, float]) -> list[Key]:
+    # The sort is stable: equally near ones keep their order.
+    ordered = sorted(places, key=lambda place: -scores.get(place, -inf))
+    return ordered[op.offset : op.offset + op.limit]
 
 
 def _list_namespaces(dialect: StoreDialect, op: ListNamespacesOp) -> Steps[list[Namespace]]:
@@ -244,13 +261,15 @@ ON CONFLICT (prefix, key) DO UPDATE SET
     created_at = CASE WHEN store.expires_at <= {dialect.now} THEN excluded.created_at ELSE store.created_at END"""
 
 
-def _search(dialect: StoreDialect, op: SearchOp, limit: int | None, offset: int) -> tuple[str, Sequence[Any]]:
+def _search(
+    dialect: StoreDialect, op: SearchOp, limit: int | None, offset: int, columns: str = ""
+) -> tuple[str, Sequence[Any]]:
     conditions: list[Condition] = [(live(dialect), [])]
     if op.namespace_prefix:
         conditions.append(dialect.below(prefix_of(op.namespace_prefix)))
     where, params = sql_of([*conditions, *narrowed(dialect.fields, op.filter)])
     order = f"updated_at DESC, prefix{dialect.collate}, key{dialect.collate}"
-    sql = f"SELECT {_columns(dialect)} FROM store WHERE {where} ORDER BY {order}"
+    sql = f"SELECT {columns or _columns(dialect)} FROM store WHERE {where} ORDER BY {order}"
     if limit is not None:
         sql, params = f"{sql} LIMIT ? OFFSET ?", [*params, limit, offset]
     return sql, params

@@ -6,6 +6,8 @@ there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from surestep._sql.migrate import Schema
 from surestep._sql.statement import Steps
 
@@ -70,3 +72,74 @@ def sqlite(*, with_vectors: bool) -> Schema:
             yield (statement, ())
 
     return Schema(is_current, update)
+
+
+# ---- PostgreSQL ----
+
+# Two deployments that start at once set up one after the other. The number is "surestep" in ASCII.
+_LOCK = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'surestep') >> 1})"
+
+POSTGRES_STATEMENTS = (
+    """CREATE TABLE IF NOT EXISTS store (
+    prefix       text NOT NULL,  -- the namespace's labels with dots between them
+    key          text NOT NULL,
+    value        jsonb NOT NULL,
+    created_at   timestamptz DEFAULT CURRENT_TIMESTAMP,
+    updated_at   timestamptz DEFAULT CURRENT_TIMESTAMP,
+    expires_at   timestamptz,    -- NULL: never
+    ttl_minutes  double precision,
+    PRIMARY KEY (prefix, key)
+)""",
+    "CREATE TABLE IF NOT EXISTS store_migrations (v INTEGER PRIMARY KEY)",
+    "ALTER TABLE store ADD COLUMN IF NOT EXISTS expires_at timestamptz",
+    "ALTER TABLE store ADD COLUMN IF NOT EXISTS ttl_minutes double precision",
+    "CREATE INDEX IF NOT EXISTS store_prefix_idx ON store USING btree (prefix text_pattern_ops)",
+    "CREATE INDEX IF NOT EXISTS idx_store_expires_at ON store (expires_at) WHERE expires_at IS NOT NULL",
+    "INSERT INTO store_migrations (v) VALUES (0), (1), (2), (3) ON CONFLICT DO NOTHING",
+)
+
+# LangGraph's column holds whole minutes, and half a minute would be none.
+_WHOLE_MINUTES = "ALTER TABLE store ALTER COLUMN ttl_minutes TYPE double precision"
+
+_POSTGRES_COLUMNS = """
+SELECT attname, atttypid::regtype::text FROM pg_attribute
+WHERE attrelid = to_regclass('store') AND attnum > 0 AND NOT attisdropped"""
+
+_POSTGRES_THERE = """
+SELECT name FROM unnest(ARRAY['store_prefix_idx', 'idx_store_expires_at', 'store_vectors']) AS name
+WHERE to_regclass(name) IS NOT NULL"""
+
+
+def postgres(vectors: Sequence[str] | None) -> Schema:
+    """The tables in PostgreSQL; `vectors` are the statements that make the one for vectors."""
+
+    def columns() -> Steps[dict[str, str]]:
+        return {name: kind for name, kind in (yield (_POSTGRES_COLUMNS, ()))}
+
+    def is_current() -> Steps[bool]:
+        there = yield from columns()
+        if there.get("ttl_minutes") != "double precision" or "expires_at" not in there:
+            return False
+        names = {"store_prefix_idx", "idx_store_expires_at"} | ({"store_vectors"} if vectors else set())
+        return names <= {name for (name,) in (yield (_POSTGRES_THERE, ()))}
+
+    def update() -> Steps[None]:
+        yield (_LOCK, ())
+        for statement in POSTGRES_STATEMENTS:
+            yield (statement, ())
+        if (yield from columns()).get("ttl_minutes") != "double precision":
+            yield (_WHOLE_MINUTES, ())
+        if vectors:
+            yield from _make_vectors(vectors)
+
+    return Schema(is_current, update)
+
+
+def _make_vectors(statements: Sequence[str]) -> Steps[None]:
+    if not (yield ("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'", ())):
+        raise RuntimeError(
+            "This PostgreSQL server does not have the extension pgvector, which a store with an index needs. Install "
+            "it on the server (the package is often called postgresql-NN-pgvector), or make the store without `index`."
+        )
+    for statement in statements:
+        yield (statement, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from surestep._sql.statement import Many, Steps
@@ -14,16 +14,13 @@ from surestep.store.base._plan import Vector
 
 Key = tuple[str, str]
 
-Ranked = list[tuple[Key, float | None]]
-"""Rows with their scores, the nearest first; those without a vector come last."""
-
 
 class Ranking(Protocol):
     """How a store keeps vectors and compares them."""
 
     def store(self, rows: Sequence[tuple[str, str, str, Vector]]) -> Many: ...
 
-    def ranked(self, prefix: str, candidates: Sequence[Key], query: Vector) -> Steps[Ranked]: ...
+    def scores(self, prefix: str, query: Vector) -> Steps[Mapping[Key, float]]: ...
 
 
 class InProcess:
@@ -41,21 +38,15 @@ class InProcess:
         sql = "INSERT OR REPLACE INTO store_vectors (prefix, key, field_name, embedding) VALUES (?, ?, ?, ?)"
         return Many(sql, [(prefix, key, path, _packed(vector)) for prefix, key, path, vector in rows])
 
-    def ranked(self, prefix: str, candidates: Sequence[Key], query: Vector) -> Steps[Ranked]:
-        """The candidates by their nearness; equally near ones keep their order."""
+    def scores(self, prefix: str, query: Vector) -> Steps[Mapping[Key, float]]:
+        """How near the rows below `prefix` that have a vector are to the query."""
         where, params = self._dialect.below(prefix) if prefix else ("1", [])
         found = yield (f"SELECT prefix, key, embedding FROM store_vectors WHERE {where}", params)
-        vectors: dict[Key, list[Vector]] = {place: [] for place in candidates}
+        vectors: dict[Key, list[Vector]] = {}
         for at, key, packed in found:
-            if (at, key) in vectors:
-                vectors[at, key].append(_unpacked(packed))
+            vectors.setdefault((at, key), []).append(_unpacked(packed))
         scores = best(query, [*vectors.values()], self._distance)
-        return in_order(list(zip(candidates, scores, strict=True)))
-
-
-def in_order(ranked: Ranked) -> Ranked:
-    """The nearest first; a stable sort, rows without a score last."""
-    return sorted(ranked, key=lambda row: (row[1] is None, -(row[1] or 0.0)))
+        return {place: score for place, score in zip(vectors, scores, strict=True) if score is not None}
 
 
 def checked(distance: Any) -> str:
@@ -77,3 +68,77 @@ def _unpacked(packed: bytes) -> Vector:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
+
+
+class Pgvector:
+    """Vectors as pgvector has them, compared by the server: every one, so that the answers are exact."""
+
+    # How a distance is written, which operators an index is made for, and how near a distance is.
+    _SAYS: Mapping[str, tuple[str, str, str]] = {
+        "cosine": ("<=>", "cosine", "1 - {}"),
+        "l2": ("<->", "l2", "-{}"),
+        "inner_product": ("<#>", "ip", "-{}"),
+    }
+
+    def __init__(self, dialect: StoreDialect, config: Mapping[str, Any]) -> None:
+        self._dialect = dialect
+        self._distance = checked(config.get("distance_type") or "cosine")
+        ann = config.get("ann_index_config") or {}
+        self._kind = ann.get("vector_type") or "vector"
+        if self._kind not in ("vector", "halfvec"):
+            raise ValueError(f"Unknown vector_type {self._kind!r}. Use 'vector' or 'halfvec'.")
+        self._ann: Mapping[str, Any] = ann
+        self._dims = int(config.get("dims") or 0)
+
+    def statements(self) -> list[str]:
+        """What makes the table and its index."""
+        size = f"({self._dims})" if self._dims else ""
+        table = f"""CREATE TABLE IF NOT EXISTS store_vectors (
+    prefix      text NOT NULL,
+    key         text NOT NULL,
+    field_name  text NOT NULL,  -- the path of the text in the item
+    embedding   {self._kind}{size},
+    created_at  timestamptz DEFAULT CURRENT_TIMESTAMP,
+    updated_at  timestamptz DEFAULT CURRENT_TIMESTAMP,
+    PRIMARY KEY (prefix, key, field_name),
+    FOREIGN KEY (prefix, key) REFERENCES store (prefix, key) ON DELETE CASCADE
+)"""
+        return ["CREATE EXTENSION IF NOT EXISTS vector", table, *self._index()]
+
+    def _index(self) -> list[str]:
+        kind = self._ann.get("kind") or "flat"
+        options = {"hnsw": {"m": "m", "ef_construction": "ef_construction"}, "ivfflat": {"nlist": "lists"}}
+        if kind == "flat":
+            return []
+        if kind not in options:
+            raise ValueError(f"Unknown kind of index {kind!r}. Use 'hnsw', 'ivfflat' or 'flat'.")
+        chosen = {name: int(self._ann[key]) for key, name in options[kind].items() if self._ann.get(key) is not None}
+        given = f" WITH ({', '.join(f'{name} = {value}' for name, value in chosen.items())})" if chosen else ""
+        operators = f"{self._kind}_{self._SAYS[self._distance][1]}_ops"
+        sql = f"ON store_vectors USING {kind} (embedding {operators}){given}"
+        return [f"CREATE INDEX IF NOT EXISTS store_vectors_embedding_idx {sql}"]
+
+    def store(self, rows: Sequence[tuple[str, str, str, Vector]]) -> Many:
+        """The statement that stores them: (prefix, key, path, vector)."""
+        sql = (
+            "INSERT INTO store_vectors (prefix, key, field_name, embedding) "
+            f"VALUES (?, ?, ?, CAST(? AS {self._kind})) "
+            "ON CONFLICT (prefix, key, field_name) DO UPDATE SET embedding = excluded.embedding"
+        )
+        return Many(sql, [(prefix, key, path, _listed(vector)) for prefix, key, path, vector in rows])
+
+    def scores(self, prefix: str, query: Vector) -> Steps[Mapping[Key, float]]:
+        """How near the rows below `prefix` that have a vector are to the query."""
+        sign, _, nearness = self._SAYS[self._distance]
+        where, params = self._dialect.below(prefix) if prefix else ("true", [])
+        distance = f"min(nullif(embedding {sign} CAST(? AS {self._kind}), 'NaN'))"
+        found = yield (
+            f"SELECT prefix, key, {nearness.format(distance)} FROM store_vectors WHERE {where} GROUP BY prefix, key",
+            [_listed(query), *params],
+        )
+        # No cosine: a vector of zeros has no direction.
+        return {(at, key): 0.0 if score is None else score for at, key, score in found}
+
+
+def _listed(vector: Vector) -> str:
+    return f"[{','.join(map(repr, map(float, vector)))}]"

@@ -5,40 +5,94 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import importlib
+import importlib.util
 import inspect
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 NAMES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "langgraph_names.json").read_text())
 
-# Methods of compiled graphs that are not there yet, each with the work that brings it.
+# What is not there yet, each with the work that brings it: modules, and methods of compiled graphs.
 LATER = {
-    "stream_events": "event streams",
+    "stream": "event streams",
+    "pregel.remote": "the client of servers",
+    "cache.redis": "a cache in Redis",
+    "checkpoint.postgres": "PostgreSQL",
+    "checkpoint.postgres.aio": "PostgreSQL",
+    "checkpoint.postgres.base": "PostgreSQL",
+    "utils.runnable": "packages written for LangGraph",
+}
+LATER_METHODS = {"stream_events": "event streams"}
+
+# What will not be there: LangGraph itself warns who uses it.
+NEVER = {
+    "pregel.types": "its names are in `types`",
+    "checkpoint.postgres.shallow": "`durability='exit'` does what these savers are for",
+}
+NEVER_NAMES = {
+    ("checkpoint.postgres", "ShallowPostgresSaver"),
+    ("checkpoint.postgres.aio", "AsyncShallowPostgresSaver"),
 }
 
-# Parameters that LangGraph's own classes and protocols spell in two ways; we have the first of each pair.
-SPELLINGS = {"supersteps": "updates", "pairs": "keys"}
+# Parameters that LangGraph's own classes and protocols spell in several ways, and how we do.
+SPELLINGS = {"updates": "supersteps", "keys": "pairs", "mapping": "pairs"}
 
-ALL = [(module, name) for module, names in NAMES.items() for name in names]
+# What is another here, each with the reason. Of defaults: module, class or function, method or "", parameter.
+OTHER_DEFAULTS = {
+    (
+        "checkpoint.serde.encrypted",
+        "EncryptedSerializer",
+        method,
+        "serde",
+    ): "theirs shares one among all; here each has its own"
+    for method in ("", "from_pycryptodome_aes")
+}
+OTHER_VALUES = {
+    ("version", "__version__"): "our own",
+    ("checkpoint.base", "LATEST_VERSION"): "theirs is the number of a format that is no longer written",
+}
+OTHER_PROPERTIES = {("checkpoint.base.id", "UUID", "subsec"): "UUIDs of version 6 have no such part"}
+
+HERE = [module for module in NAMES if module not in LATER and module not in NEVER]
+ALL = [(module, name) for module in HERE for name in NAMES[module] if (module, name) not in NEVER_NAMES]
+
+
+def having(what: str) -> list[tuple[str, str]]:
+    """Module and name of all that this is known of."""
+    return [(module, name) for module, name in ALL if NAMES[module][name].get(what) is not None]
 
 
 def ours(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"surestep.{module}"), name)
 
 
+def own_parameters(thing: Any) -> dict[str, inspect.Parameter]:
+    return {p.name: p for p in inspect.signature(thing).parameters.values() if p.name not in ("self", "cls")}
+
+
+def their_parameters(text: str) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(eval(f"lambda {text}: 0")).parameters)
+
+
+def mine_for(name: str, got: Mapping[str, inspect.Parameter]) -> inspect.Parameter | None:
+    """Our parameter of that name, or of the other spelling of it."""
+    return got.get(name) or got.get(SPELLINGS.get(name, ""))
+
+
 def unlike(theirs: str, thing: Any) -> list[str]:
     """Why a call that fits the parameters `theirs` may not fit `thing`; empty when it always does."""
-    expected = inspect.signature(eval(f"lambda {theirs}: 0")).parameters.values()
-    got = {p.name: p for p in inspect.signature(thing).parameters.values() if p.name not in ("self", "cls")}
+    expected, got = their_parameters(theirs), own_parameters(thing)
     kinds = {p.kind for p in got.values()}
     reasons = []
-    for p in expected:
-        mine = got.get(p.name) or next((got[k] for k, v in SPELLINGS.items() if v == p.name and k in got), None)
+    for p in expected.values():
+        mine = mine_for(p.name, got)
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         if mine is None:
@@ -50,12 +104,12 @@ def unlike(theirs: str, thing: Any) -> list[str]:
             reasons.append(f"{p.name} by position only")
         elif p.default is not p.empty and mine.default is mine.empty:
             reasons.append(f"{p.name} has no default")
-    order = [p.name for p in expected if p.kind is p.POSITIONAL_OR_KEYWORD]
+    order = [p.name for p in expected.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     mine_in_order = [p.name for p in got.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    mine_in_order = [SPELLINGS.get(one, one) if SPELLINGS.get(one) in order else one for one in mine_in_order]
+    order = [one if one in got else SPELLINGS.get(one, one) for one in order]
     if not reasons and inspect.Parameter.VAR_POSITIONAL not in kinds and mine_in_order[: len(order)] != order:
         reasons.append(f"the order of {order} is another")
-    known = {p.name for p in expected} | {k for k, v in SPELLINGS.items() if v in order}
+    known = {*expected, *order}
     for p in got.values():
         named = p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         if named and p.default is p.empty and p.name not in known:
@@ -63,21 +117,55 @@ def unlike(theirs: str, thing: Any) -> list[str]:
     return reasons
 
 
+def same_default(theirs: Any, mine: Any) -> bool:
+    """A default that the list could not hold is there as `<function its_name>`, or as `<its type>`."""
+    if not (isinstance(theirs, str) and theirs.startswith("<")):
+        return type(theirs) is type(mine) and bool(theirs == mine)
+    kind, _, name = theirs.strip("<>").partition(" ")
+    if kind == "function":
+        return inspect.isroutine(mine) and (name.startswith("_") or mine.__name__ == name)
+    return mine is not None and not isinstance(
+        mine, bool | int | float | str | tuple
+    )  # a mark, or an object made for it
+
+
+def other_defaults(module: str, name: str) -> dict[tuple[str, str, str, str], str]:
+    """What a caller gets who leaves a parameter out, where that is not what LangGraph takes."""
+    known = NAMES[module][name]
+    calls = {"": known.get("parameters"), **known.get("methods", {})}
+    found = {}
+    for method, theirs in calls.items():
+        thing = getattr(ours(module, name), method, None) if method else ours(module, name)
+        if theirs is None or thing is None:
+            continue
+        expected, got = their_parameters(theirs), own_parameters(thing)
+        for p in expected.values():
+            mine = mine_for(p.name, got)
+            # a parameter of ours for what is one of their keywords more has no default to compare
+            if mine is None or p.default is p.empty or mine.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
+                continue
+            if not same_default(p.default, mine.default):
+                found[module, name, method, p.name] = f"{p.default!r} there, {mine.default!r} here"
+    return found
+
+
 @pytest.mark.parametrize(("module", "name"), ALL)
 def test_name_is_here(module: str, name: str) -> None:
     ours(module, name)
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m, n in ALL if NAMES[m][n].get("parameters")])
+@pytest.mark.parametrize(
+    ("module", "name"), [one for one in having("parameters") if NAMES[one[0]][one[1]]["parameters"]]
+)
 def test_is_called_like_the_reference(module: str, name: str) -> None:
     assert unlike(NAMES[module][name]["parameters"], ours(module, name)) == []
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m, n in ALL if "methods" in NAMES[m][n]])
+@pytest.mark.parametrize(("module", "name"), having("methods"))
 def test_methods_are_called_like_the_reference(module: str, name: str) -> None:
     wrong = []
     for method, theirs in NAMES[module][name]["methods"].items():
-        if method in LATER:
+        if method in LATER_METHODS:
             continue
         mine = getattr(ours(module, name), method, None)
         if mine is None:
@@ -87,20 +175,66 @@ def test_methods_are_called_like_the_reference(module: str, name: str) -> None:
     assert not wrong
 
 
+def test_defaults_are_those_of_the_reference() -> None:
+    found = {place: what for module, name in ALL for place, what in other_defaults(module, name).items()}
+    assert {place: what for place, what in found.items() if place not in OTHER_DEFAULTS} == {}
+    assert OTHER_DEFAULTS.keys() - found.keys() == set(), "these are no longer others"
+
+
 def test_what_comes_later_is_not_here_yet() -> None:
-    assert [method for method in LATER if hasattr(ours("pregel", "Pregel"), method)] == []
+    """Who brings something takes it off the list."""
+    assert [method for method in LATER_METHODS if hasattr(ours("pregel", "Pregel"), method)] == []
+    assert [module for module in LATER if is_module(module)] == []
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m, n in ALL if "keys" in NAMES[m][n]])
+def test_what_is_left_out_is_not_here() -> None:
+    assert [module for module in NEVER if is_module(module)] == []
+    assert [
+        name
+        for module, name in NEVER_NAMES
+        if is_module(module) and hasattr(importlib.import_module(f"surestep.{module}"), name)
+    ] == []
+    assert NEVER_NAMES <= {(module, name) for module in NAMES for name in NAMES[module]}
+
+
+def is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(f"surestep.{name}") is not None
+    except ModuleNotFoundError:  # nor is the package that it would be in
+        return False
+
+
+@pytest.mark.parametrize(("module", "name"), having("properties"))
+def test_has_the_properties_of_the_reference(module: str, name: str) -> None:
+    missing = [one for one in NAMES[module][name]["properties"] if not hasattr(ours(module, name), one)]
+    assert missing == [one for *place, one in OTHER_PROPERTIES if place == [module, name]]
+
+
+@pytest.mark.parametrize(("module", "name"), having("value"))
+def test_constants_are_those_of_the_reference(module: str, name: str) -> None:
+    mine, theirs = ours(module, name), ast.literal_eval(NAMES[module][name]["value"])
+    same = (sorted(mine) if isinstance(mine, set | frozenset) else mine) == theirs
+    assert same is ((module, name) not in OTHER_VALUES)
+
+
+@pytest.mark.parametrize(("module", "name"), having("choices"))
+def test_has_the_choices_of_the_reference(module: str, name: str) -> None:
+    assert set(NAMES[module][name]["choices"]) <= set(get_args(ours(module, name)))
+
+
+@pytest.mark.parametrize(("module", "name"), having("keys"))
 def test_has_the_keys_of_the_reference(module: str, name: str) -> None:
-    assert set(NAMES[module][name]["keys"]) <= set(ours(module, name).__annotations__)
+    """What may be left out there may be left out here; a key more than theirs may be, too."""
+    mine, theirs = ours(module, name), NAMES[module][name]
+    assert set(theirs["keys"]) <= set(mine.__annotations__)
+    assert set(mine.__required_keys__) <= set(theirs["keys"]) - set(theirs["optional"])
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m, n in ALL if "members" in NAMES[m][n]])
+@pytest.mark.parametrize(("module", "name"), having("members"))
 def test_has_the_members_of_the_reference(module: str, name: str) -> None:
     thing = ours(module, name)
     assert issubclass(thing, enum.Enum)
-    assert set(NAMES[module][name]["members"]) <= set(thing.__members__)
+    assert NAMES[module][name]["members"].items() <= {key: one.value for key, one in thing.__members__.items()}.items()
 
 
 def test_public_modules_say_what_they_export() -> None:
@@ -129,7 +263,7 @@ def test_public_modules_say_what_they_export() -> None:
 
 def test_public_names_have_docstrings() -> None:
     bare = []
-    for module in NAMES:
+    for module in HERE:
         exported = getattr(importlib.import_module(f"surestep.{module}"), "__all__", ())
         for name in exported:
             thing = ours(module, name)

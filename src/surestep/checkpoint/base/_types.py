@@ -65,7 +65,7 @@ class Checkpoint(TypedDict):
     `v`: the format. `id`: sorts after the ids of the checkpoints before it. `ts`: ISO 8601, UTC.
     `channel_values`: the channels that have a value. `channel_versions`: every channel that ever had one.
     `versions_seen`: for each node the versions that it last ran with. `updated_channels`: what the step
-    changed, sorted; None when unknown.
+    changed, sorted; None when unknown. Those of formats before 4 may also have `pending_sends`, a list of packets.
     """
 
     v: int
@@ -75,7 +75,6 @@ class Checkpoint(TypedDict):
     channel_versions: ChannelVersions
     versions_seen: dict[str, ChannelVersions]
     updated_channels: list[str] | None
-    pending_sends: NotRequired[list[Any]]
 
 
 class CheckpointTuple(NamedTuple):
@@ -123,13 +122,13 @@ def empty_checkpoint() -> Checkpoint:
 
 def copy_checkpoint(checkpoint: Checkpoint) -> Checkpoint:
     """A copy whose maps may be changed without changing the original's; the channel values are shared."""
-    copy = cast(Checkpoint, dict(checkpoint))
+    copy: dict[str, Any] = dict(checkpoint)
     copy["channel_values"] = dict(checkpoint["channel_values"])
     copy["channel_versions"] = dict(checkpoint["channel_versions"])
     copy["versions_seen"] = {node: dict(seen) for node, seen in checkpoint["versions_seen"].items()}
-    if checkpoint.get("pending_sends"):
-        copy["pending_sends"] = list(checkpoint["pending_sends"])
-    return copy
+    if copy.get("pending_sends"):
+        copy["pending_sends"] = list(copy["pending_sends"])
+    return cast(Checkpoint, copy)
 
 
 def create_checkpoint(

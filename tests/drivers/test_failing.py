@@ -250,30 +250,41 @@ def test_a_run_after_a_failed_one_is_clean(E: Engine) -> None:
 
 
 class Refusing:
-    """Makes a saver refuse the rows of tasks that were called, for as long as the disk is full."""
+    """Makes a saver raise `error` for the rows of tasks that end with `channel`, while the disk is full."""
 
-    def __init__(self, saver: Any) -> None:
+    def __init__(self, saver: Any, channel: str, error: BaseException) -> None:
         self.full = True
+        self.channel, self.error = channel, error
         self.put_writes, self.aput_writes = saver.put_writes, saver.aput_writes
         saver.put_writes, saver.aput_writes = self.put, self.aput
 
     def put(self, config: Any, writes: Any, *rest: Any) -> None:
-        if self.full and any(channel == "__return__" for channel, _ in writes):
-            raise OSError("the disk is full")
+        if self.full and any(channel == self.channel for channel, _ in writes):
+            raise self.error
         self.put_writes(config, writes, *rest)
 
     async def aput(self, config: Any, writes: Any, *rest: Any) -> None:
         self.put(config, writes, *rest)
 
 
+ENDS_OF_CALLED = {"returns": "__return__", "fails": "__error__", "asks": "__interrupt__"}
+
+
+@pytest.mark.parametrize("end", ENDS_OF_CALLED)
 @pytest.mark.parametrize("catches", [True, False])
 @pytest.mark.parametrize("siblings", [0, 1])
-def test_a_saver_that_fails_while_a_node_waits_for_a_task(E: Engine, catches: bool, siblings: int) -> None:
+def test_a_saver_that_fails_while_a_node_waits_for_a_task(E: Engine, end: str, catches: bool, siblings: int) -> None:
     """The node hears of it too, and the run ends with it whatever the node makes of it."""
     heard: list[str] = []
+    saver = E.saver()
+    refusing = Refusing(saver, ENDS_OF_CALLED[end], OSError("the disk is full"))
 
     @E.task
     def work() -> str:
+        if refusing.full and end == "fails":
+            raise Boom("work")
+        if refusing.full and end == "asks":
+            E.interrupt("?")
         return "done"
 
     async def calls(state: Any) -> Any:
@@ -287,9 +298,7 @@ def test_a_saver_that_fails_while_a_node_waits_for_a_task(E: Engine, catches: bo
         return {"log": [result]}
 
     nodes = {"calls": calls, **{f"s{n}": say(f"s{n}") for n in range(siblings)}}
-    saver = E.saver()
     app = E.graph(Log, nodes, *(f"START > {n}" for n in nodes)).compile(checkpointer=saver)
-    refusing = Refusing(saver)
     failed = E.attempt(E.invoke, app, {"log": []}, E.config(), durability="sync")
     assert isinstance(failed, OSError)
     # An event loop cancels a node that has a sibling, before it could hear of anything.
@@ -298,3 +307,105 @@ def test_a_saver_that_fails_while_a_node_waits_for_a_task(E: Engine, catches: bo
     caught = catches and bool(heard)
     expected = ["caught" if caught else "done", *(f"s{n}" for n in range(siblings))]
     assert E.invoke(app, None, E.config())["log"] == expected, "nothing of it is lost: the thread goes on"
+
+
+@pytest.mark.parametrize("end", ENDS_OF_CALLED)
+@pytest.mark.parametrize("catches", [True, False])
+def test_a_save_that_is_broken_off_while_a_node_waits_for_a_task(E: Engine, end: str, catches: bool) -> None:
+    """Ctrl-C, or a cancel, in the middle of a save: the run ends with it, and nobody waits for what can't come."""
+    error = asyncio.CancelledError if E.is_async else KeyboardInterrupt
+    saver = E.saver()
+    refusing = Refusing(saver, ENDS_OF_CALLED[end], error())
+
+    @E.task
+    def work() -> str:
+        if refusing.full and end == "fails":
+            raise Boom("work")
+        if refusing.full and end == "asks":
+            E.interrupt("?")
+        return "done"
+
+    async def calls(state: Any) -> Any:
+        for attempt in (1, 2):
+            try:
+                result = await work() if E.is_async else work().result()
+            except error:
+                if not catches or attempt == 2:
+                    raise
+            else:
+                return {"log": [result]}
+
+    app = E.graph(Log, {"calls": calls}, "START > calls").compile(checkpointer=saver)
+    with pytest.raises(error):
+        E.invoke(app, {"log": []}, E.config(), durability="sync")
+    refusing.full = False
+    assert E.invoke(app, None, E.config())["log"] == ["done"], "nothing of it is lost: the thread goes on"
+
+
+@pytest.mark.parametrize("driver", ["sync", "mixed"])
+def test_a_call_that_waits_for_its_turn_when_the_run_stops_is_answered(driver: str) -> None:
+    """A thread can't be stopped: one that waits for a task that will never start has to hear of it."""
+    E = Engine(driver=driver)
+    begun, over, ended = threading.Semaphore(0), threading.Event(), threading.Event()
+    heard: list[str] = []
+
+    @E.task
+    def work(number: int) -> int:
+        begun.release()
+        over.wait()
+        return number
+
+    def calls(state: Any) -> Any:
+        try:
+            return {"log": [[work(number) for number in range(3)][2].result()]}
+        except BaseException as error:
+            heard.append(str(error))
+            raise
+        finally:
+            over.set()
+            ended.set()
+
+    def bad(state: Any) -> Any:
+        begun.acquire()
+        begun.acquire()
+        raise Boom("bad")
+
+    app = E.graph(Log, {"calls": calls, "bad": bad}, "START > calls", "START > bad").compile()
+    with E:
+        assert isinstance(E.attempt(E.invoke, app, {"log": []}, {"max_concurrency": 2}), Boom)
+    ended.wait()
+    assert heard == ["the run was stopped"]
+
+
+def test_a_thread_that_waits_for_a_task_of_a_cancelled_run_is_answered() -> None:
+    begun, ended = threading.Event(), threading.Event()
+    heard: list[str] = []
+    E = Engine(driver="mixed")
+
+    @E.task
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    def calls(state: Any) -> Any:
+        try:
+            work().result()
+        except BaseException as error:
+            heard.append(str(error))
+            raise
+        finally:
+            ended.set()
+
+    app = E.graph(Log, {"calls": calls}, "START > calls").compile()
+
+    async def main() -> None:
+        running = asyncio.create_task(app.ainvoke({"log": []}))
+        await asyncio.to_thread(begun.wait)
+        running.cancel()
+        await asyncio.wait([running])
+        assert running.cancelled()
+
+    with E:
+        E.wait(main())
+    ended.wait()
+    assert heard == ["the run was stopped"]

@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from surestep._core import rows
@@ -111,18 +112,22 @@ class Superstep:
         if task.call is not None:
             self.calls[task.call.position] = task
         if run.keeps:
-            try:
-                yield from run.keep(task, rows.rows_of_success(task.writes, task.call), last=not self.live)
-            except Exception as error:
-                if task.call is not None:  # whoever called it is not left waiting
-                    yield Answer(task.call, None, error)
-                raise
+            yield from self._keep(task, rows.rows_of_success(task.writes, task.call))
         if run.to_cache:
             yield from remember(run, task)
         if run.show.modes:
             yield from run.show.finished(task, run.step)
         if task.call is not None:
             yield Answer(task.call, rows.returned(task.writes), None)
+
+    def _keep(self, task: Task, kept: Sequence[tuple[str, Any]], handled: bool = False) -> Step[None]:
+        """Keep what a task came to. If that can't be done, whoever called it is not left waiting."""
+        try:
+            yield from self.run.keep(task, kept, last=not self.live and not handled, urgent=handled)
+        except (Exception, RunStopped) as error:
+            if task.call is not None:
+                yield Answer(task.call, None, error if isinstance(error, Exception) else Abandoned(started=False))
+            raise
 
     def _broke(self, task: Task, attempt: int, error: BaseException) -> Step[None]:
         if isinstance(error, GraphInterrupt):
@@ -138,6 +143,8 @@ class Superstep:
             del self.live[task]
             if error.started and task.call is None:
                 yield from self._keep_failure(task, error.error, handled=False)
+            if task.call is not None:
+                yield Answer(task.call, None, Abandoned(started=False))
         elif (delay := self._delay(task, attempt, error)) is not None:
             self.live[task] = attempt + 1
             yield Spawn(task, attempt + 1, delay)
@@ -157,7 +164,7 @@ class Superstep:
         questions = tuple(pause.args[0]) if pause.args else ()
         if questions:
             if run.keeps:
-                yield from run.keep(task, rows.rows_of_pause(task.writes, questions), last=not self.live)
+                yield from self._keep(task, rows.rows_of_pause(task.writes, questions))
             if run.show.modes:
                 yield from run.show.paused(task, questions, run.head, run.step)
         task.writes = []
@@ -188,7 +195,7 @@ class Superstep:
         run = self.run
         if run.keeps:
             kept = rows.rows_of_failure(task.writes, error, task.name, handled)
-            yield from run.keep(task, kept, last=not self.live and not handled, urgent=handled)
+            yield from self._keep(task, kept, handled)
         if run.show.modes:
             yield from run.show.failed(task, error, run.step)
         task.writes = []

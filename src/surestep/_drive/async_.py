@@ -67,6 +67,7 @@ class AsyncDriver:
         self.in_place = not live and step_timeout is None
         self.waiting: list[tuple[float, TaskContext]] = []  # attempts not started, with their delay
         self.pump: asyncio.Task[Any] | None = None  # goes on with the run while a lone attempt waits for calls
+        self.player: asyncio.Task[Any] | None = None  # in which a lone attempt is played
         self.outbox: list[Part] = []
         self.core: Any = None
         self.loop = asyncio.get_running_loop()
@@ -132,23 +133,29 @@ class AsyncDriver:
         try:
             command = core.throw(RunStopped())
             while True:
-                try:
-                    if type(command) is Next:
-                        self._queue(command)
-                        self._start(alone=False)
-                        while type(reply := await self._take()) is Part:
-                            pass
-                    else:
-                        reply = None if type(command) is Emit else await self._do(command)
-                except Exception as error:
-                    command = core.throw(error)
-                else:
-                    command = core.send(reply)
+                command = await self._unseen(command)
+                self.outbox.clear()
         except (StopIteration, RunStopped):
             return
 
+    async def _unseen(self, command: Any) -> Any:
+        """Carry out a command while no consumer can look, keep what is to be shown; the command that follows."""
+        reply = None
+        try:
+            if type(command) is Emit:
+                self.outbox.append(self.env.part(command))
+            else:
+                reply = await self._do(command)
+        except Exception as error:
+            return self.core.throw(error)
+        return self.core.send(reply)
+
     async def _do(self, command: Any) -> Any:
         kind = type(command)
+        if kind is Next:
+            self._queue(command)
+            self._start(alone=False)
+            return await self._wait()
         if kind is Spawn:
             return self._spawn(*command)
         if kind is Commit or kind is Save:
@@ -192,6 +199,12 @@ class AsyncDriver:
             self.wake = self.loop.create_future()
             await self.wake
         return self.inbox.popleft()
+
+    async def _wait(self) -> Any:
+        """The next event; parts go to the outbox."""
+        while type(item := await self._take()) is Part:
+            self.outbox.append(item)
+        return item
 
     # the stream
 
@@ -267,7 +280,7 @@ class AsyncDriver:
 
     async def _play(self, context: TaskContext) -> Any:
         """Run a lone attempt here: no task, no turn of the loop, in the attempt's own context all the same."""
-        caller = asyncio.current_task()
+        self.player = caller = asyncio.current_task()
         cancels = caller.cancelling() if caller is not None else 0
         event: Any = await InScope(self._attempt(context, 0.0), context.scope)
         if self.pump is not None:
@@ -357,7 +370,9 @@ class AsyncDriver:
         call = Call(context.task, context.next_number("calls"), name, spec, raw, future)
         future.add_done_callback(lambda done: self.put(CallDropped(call)) if done.cancelled() else None)
         self.put(Called(call))
-        if context not in self.running:
+        if self.pump is not None and self.pump.done():  # nobody would hear of the call
+            future.cancel()
+        elif context not in self.running:
             self._start_pump(context)
         return future
 
@@ -367,6 +382,12 @@ class AsyncDriver:
             self.loop.call_soon_threadsafe(self._start_pump, context)
         elif self.pump is None:
             self.pump = self.loop.create_task(self._pump(context))
+            self.pump.add_done_callback(self._pumped)
+
+    def _pumped(self, pump: asyncio.Task[Any]) -> None:
+        """If the pump broke off (a save was cancelled), nobody would ever answer the attempt that waits."""
+        if self.player is not None and (pump.cancelled() or pump.exception() is not None):
+            self.player.cancel()
 
     async def _pump(self, context: TaskContext) -> Any:
         """Play the core until the attempt that waits has ended; its end is for the loop that waits for it."""
@@ -379,16 +400,7 @@ class AsyncDriver:
                 return item
             command = self.core.send(item)
             while type(command) is not Next:
-                try:
-                    reply = None
-                    if type(command) is Emit:
-                        self.outbox.append(self.env.part(command))  # a node waits: our consumer has it later
-                    else:
-                        reply = await self._do(command)
-                except Exception as error:
-                    command = self.core.throw(error)
-                else:
-                    command = self.core.send(reply)
+                command = await self._unseen(command)
             self._queue(command)
             self._start(alone=False)
 

@@ -77,6 +77,7 @@ class SyncDriver:
         self.core: Any = None
         self.thread = threading.get_ident()
         self.outbox: deque[Part] = deque()
+        self.broken: BaseException | None = None  # what broke off a command (Ctrl-C) while a node waited
         self.deadline: tuple[int, float] | None = None  # of the step that is under way, if it has one
         env.put_part = self.above.put if self.above is not None and not modes else self.inbox.put
         env.calls = self.call
@@ -128,15 +129,22 @@ class SyncDriver:
         try:
             command = core.throw(RunStopped())
             while True:
-                try:
-                    reply = None if type(command) is Emit else self._do(command)
-                    self.outbox.clear()
-                except Exception as error:
-                    command = core.throw(error)
-                else:
-                    command = core.send(reply)
+                command = self._unseen(command)
+                self.outbox.clear()
         except (StopIteration, RunStopped):
             return
+
+    def _unseen(self, command: Any) -> Any:
+        """Carry out a command while no consumer can look, keep what is to be shown; the command that follows."""
+        reply = None
+        try:
+            if type(command) is Emit:
+                self.outbox.append(self.env.part(command))
+            else:
+                reply = self._do(command)
+        except Exception as error:
+            return self.core.throw(error)
+        return self.core.send(reply)
 
     def _do(self, command: Any) -> Any:
         kind = type(command)
@@ -239,6 +247,9 @@ class SyncDriver:
         event = copy_context().run(attempt, context)
         if not self.inbox.empty():
             self._collect()
+        if self.broken is not None:  # the core does not wait for this event yet
+            self.inbox.put(event)
+            raise self.broken
         return event
 
     def _start_clock(self, step: int) -> None:
@@ -328,18 +339,16 @@ class SyncDriver:
     def pump(self, done: Callable[[], bool]) -> None:
         """Go on with the run while its own thread waits, inside a node, for a called task."""
         while not done():
-            command = self.core.send(self._wait())
-            while type(command) is not Next:
-                try:
-                    reply = None
-                    if type(command) is Emit:
-                        self.outbox.append(self.env.part(command))  # a node waits: our consumer has it later
-                    else:
-                        reply = self._do(command)
-                except Exception as error:
-                    command = self.core.throw(error)
-                else:
-                    command = self.core.send(reply)
+            if self.broken is not None:
+                raise self.broken
+            event = self._wait()
+            try:
+                command = self.core.send(event)
+                while type(command) is not Next:
+                    command = self._unseen(command)
+            except BaseException as error:
+                self.broken = error
+                raise
             self._queue(command)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from harness import postgres as postgres_harness
+from harness import redis as redis_harness
 from hypothesis import HealthCheck, settings
 
 # No deadline: a busy machine must not turn a right answer into a failure. In CI the examples are derived
@@ -35,3 +36,17 @@ def postgres(postgres_database: str) -> Iterator[str]:
     """The connection string of a schema of the test's own in PostgreSQL."""
     with postgres_harness.schema(postgres_database) as conn_string:
         yield conn_string
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[str]:
+    """The URL of the session's Redis server."""
+    with redis_harness.server() as url:
+        yield url
+
+
+@pytest.fixture
+def redis_url(redis_server: str) -> Iterator[str]:
+    """The URL of a Redis server with nothing on it."""
+    with redis_harness.database(redis_server) as url:
+        yield url

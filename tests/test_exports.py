@@ -23,7 +23,6 @@ NAMES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "langgrap
 LATER = {
     "stream": "event streams",
     "pregel.remote": "the client of servers",
-    "cache.redis": "a cache in Redis",
     "checkpoint.postgres": "PostgreSQL",
     "checkpoint.postgres.aio": "PostgreSQL",
     "checkpoint.postgres.base": "PostgreSQL",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from surestep.cache.base import BaseCache, FullKey, Namespace, ValueT
+from surestep.cache.base._names import joined
 
 if TYPE_CHECKING:
     from surestep.checkpoint.serde.base import SerializerProtocol
@@ -111,7 +112,7 @@ class SqliteCache(BaseCache[ValueT]):
 
 
 def _text(namespace: Namespace) -> str:
-    return ",".join(namespace)
+    return joined(namespace, ",")
 
 
 async def _in_thread(function: Any, argument: Any) -> Any:

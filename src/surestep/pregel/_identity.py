@@ -111,10 +111,19 @@ def _content(thing: Any) -> str | None:
 
 def _hashed(thing: Any, fast: bool) -> str:
     sink = _Sink()
-    pickler = pickle.Pickler(sink, protocol=5)
+    pickler = _Pickler(sink, protocol=5)
     pickler.fast = fast  # without the memo, which would tell apart equal values by whether they share objects
     pickler.dump(thing)
     return sink.hash.hexdigest()
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles sets by what is in them, not in the order that they happen to have in this process."""
+
+    def persistent_id(self, thing: Any) -> Any:
+        if type(thing) is set or type(thing) is frozenset:
+            return type(thing).__name__, sorted(_hashed(item, fast=True) for item in thing)
+        return None
 
 
 class _Sink:

@@ -59,6 +59,8 @@ LOCK, OTHER_LOCK = threading.Lock(), threading.Lock()
         ("a", "a", b"a"),
         ([1, {"k": (2,)}], [1, {"k": (2,)}], [1, {"k": [2]}]),
         ({"a", "b"}, {"b", "a"}, {"a"}),
+        ({0, 8}, {8, 0}, {0}),  # these two have an order of their own each
+        ({"k": frozenset({0, 8})}, {"k": frozenset({8, 0})}, {"k": {0, 8}}),
         (named, named, mark),
         (Callee(1), Callee(1), Callee(2)),
     ],

@@ -134,17 +134,17 @@ def node_is_idle_for_too_long(E: Engine) -> Any:
 def only_a_heartbeat_counts(E: Engine) -> Any:
     async def beats(state, runtime):
         for _ in range(4):
-            await E.sleep(0.02)
+            await E.sleep(0.15)
             runtime.heartbeat()
         return {"log": ["beats"]}
 
     async def talks(state, runtime):
         for n in range(20):
-            await E.sleep(0.02)
+            await E.sleep(0.15)
             runtime.stream_writer(n)
         return {"log": ["talks"]}
 
-    policy = E.TimeoutPolicy(idle_timeout=0.06, refresh_on="heartbeat")
+    policy = E.TimeoutPolicy(idle_timeout=0.5, refresh_on="heartbeat")
     apps = [E.graph(Log, {"n": (body, {"timeout": policy})}, "START > n").compile() for body in (beats, talks)]
     return [E.attempt(E.invoke, app, {"log": []}) for app in apps]
 

@@ -26,7 +26,6 @@ LATER = {
     "checkpoint.postgres": "PostgreSQL",
     "checkpoint.postgres.aio": "PostgreSQL",
     "checkpoint.postgres.base": "PostgreSQL",
-    "utils.runnable": "packages written for LangGraph",
 }
 LATER_METHODS = {"stream_events": "event streams"}
 

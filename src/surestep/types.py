@@ -38,6 +38,7 @@ from surestep._policies import (
 from surestep._policies import (
     default_retry_on as default_retry_on,
 )
+from surestep.integrations.tool_output import ToolOutput, join_tool_outputs
 from surestep.warnings import LangGraphDeprecatedSinceV10, LangGraphDeprecatedSinceV11
 
 if TYPE_CHECKING:
@@ -309,9 +310,8 @@ class Send:
         return f"Send(node={self.node!r}, arg={self.arg!r}{timeout})"
 
 
-# surestep.integrations.langchain registers this class so that tools may return it where LangChain is in use.
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Command(Generic[N]):
+class Command(Generic[N], ToolOutput):
     """What a node returns to update the state and choose where to go, and what a caller passes to resume a
     run.
 
@@ -327,6 +327,9 @@ class Command(Generic[N]):
     goto: Send | Sequence[Send | N] | N = ()
 
     PARENT = "__parent__"
+
+    def __post_init__(self) -> None:
+        join_tool_outputs(Command)
 
     def __repr__(self) -> str:
         given = ((name, getattr(self, name)) for name in ("graph", "update", "resume", "goto"))

@@ -85,6 +85,12 @@ def _pull(head: Head, node: NodePlan, step: int, stop: int) -> Task | None:
     return pull(head, node, value, step)
 
 
+def state_for(head: Head, node: NodePlan, step: int, stop: int) -> Any:
+    """What a node is given when it is triggered: the part of the state that it reads."""
+    task = _pull(head, node, step, stop)
+    return None if task is None else task.input
+
+
 class Position:
     """Where a run stands, for managed values."""
 

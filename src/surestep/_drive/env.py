@@ -12,6 +12,7 @@ from surestep._constants import (
     CONFIG_KEY_DURABILITY,
     CONFIG_KEY_NODE_ERROR,
     CONFIG_KEY_READ,
+    CONFIG_KEY_READ_STATE,
     CONFIG_KEY_RESUMING,
     CONFIG_KEY_RUNTIME,
     CONFIG_KEY_SCRATCHPAD,
@@ -21,8 +22,8 @@ from surestep._constants import (
 from surestep._core.blueprint import Blueprint
 from surestep._core.commands import Emit
 from surestep._core.events import Part
-from surestep._core.ids import NS_SEP
-from surestep._core.plan import Position
+from surestep._core.ids import NS_SEP, PUSH
+from surestep._core.plan import Position, state_for
 from surestep._core.run import Run
 from surestep._core.task import Task
 from surestep._drive.context import TASK_KEY, TaskContext
@@ -182,6 +183,7 @@ class Env:
             CONFIG_KEY_TASK_ID: task.id,
             CONFIG_KEY_SEND: context.send,
             CONFIG_KEY_READ: partial(_read, context),
+            CONFIG_KEY_READ_STATE: partial(_read_state, context) if _is_sent(task) else None,
             CONFIG_KEY_CHECKPOINTER: self.saver_setting,
             CONFIG_KEY_RUNTIME: context.runtime,
             CONFIG_KEY_SCRATCHPAD: context,
@@ -218,3 +220,13 @@ def _where(task: Task) -> dict[str, Any]:
 
 def _read(context: TaskContext, select: str | Sequence[str], fresh: bool = False) -> Any:
     return context.read(select, fresh)
+
+
+def _read_state(context: TaskContext) -> Any:
+    """What the node of a sent task would have been given without the packet."""
+    run = context.env.run
+    return state_for(run.head, context.task.node, run.step, run.stop)
+
+
+def _is_sent(task: Task) -> bool:
+    return task.path[0] == PUSH and task.call is None

@@ -10,7 +10,7 @@ from surestep.channels.last_value import LastValueAfterFinish
 from surestep.channels.named_barrier_value import NamedBarrierValue, NamedBarrierValueAfterFinish
 from surestep.constants import END, START, TAG_HIDDEN
 from surestep.graph._branch import BranchRouter, BranchSpec
-from surestep.graph._reach import reachable_classes
+from surestep.graph._reach import held_types, reachable_classes
 from surestep.graph._schema import ROOT, mapper_of
 from surestep.graph._spec import StateNodeSpec
 from surestep.graph._writer import NodeWriter, RootWriter, barrier_name, trigger_name
@@ -126,7 +126,7 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT], SchemaMethod
 
     def _reading(self, schema: Any) -> tuple[str | list[str], Mapper | None]:
         """The channels that hold a schema's keys, and what makes an instance of their values."""
-        keys = self.builder.schemas[schema].keys
+        keys = list(self.builder.schemas[schema])
         if schema not in self.schema_to_mapper:
             self.schema_to_mapper[schema] = mapper_of(schema, keys)
         return (ROOT if keys == [ROOT] else keys), self.schema_to_mapper[schema]
@@ -142,7 +142,8 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT], SchemaMethod
         if allow is None:
             return saver
         if self._classes is None:
-            self._classes = reachable_classes(self.builder.schemas, self.builder.channels.values())
+            held = held_types(node.bound for node in self.nodes.values())
+            self._classes = reachable_classes([*self.builder.schemas, *held], self.builder.channels.values())
         return allow(self._classes) if self._classes else saver
 
     def _migrate_checkpoint(self, checkpoint: dict[str, Any]) -> None:

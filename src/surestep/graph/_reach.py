@@ -9,6 +9,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any, Final
 
+from surestep._drive.call import is_runnable
 from surestep.channels.base import BaseChannel
 from surestep.pregel._schemas import is_pydantic
 
@@ -35,6 +36,26 @@ def reachable_classes(schemas: Iterable[Any], channels: Iterable[BaseChannel[Any
             if _is_stored(cls):
                 found.add(cls)
             pending += _fields(cls)
+    return found
+
+
+def held_types(calls: Iterable[Any]) -> list[Any]:
+    """Types that packaged nodes work with though no schema names them: an agent's response format, for one.
+
+    Looked for where it costs little: in what the function of a Runnable holds (its closure), or its `schema`. A node of
+    the program's own names its types in the state.
+    """
+    found = []
+    for call in calls:
+        if call is None or not is_runnable(call.target):
+            continue
+        for function in (call.func, call.afunc):
+            for cell in getattr(function, "__closure__", None) or ():
+                try:
+                    held = cell.cell_contents
+                except ValueError:  # not assigned yet
+                    continue
+                found.append(held if isinstance(held, type) else getattr(held, "schema", None))
     return found
 
 

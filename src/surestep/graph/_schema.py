@@ -11,7 +11,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from surestep.channels.base import MISSING, BaseChannel
 from surestep.channels.binop import BinaryOperatorAggregate
@@ -28,16 +28,13 @@ Channel = BaseChannel[Any, Any, Any]
 _QUALIFIERS: Final = frozenset({"Required", "NotRequired", "ReadOnly"})
 
 
-class Analysis(NamedTuple):
-    """What a schema declares: its channels and its managed values, by key, in the order of the schema."""
+class Analysis(dict[str, Any]):
+    """What a schema declares, by key: its channels, then its managed values, each in the order of the schema."""
 
-    channels: dict[str, Channel]
-    managed: dict[str, ManagedValueSpec]
-
-    @property
-    def keys(self) -> list[str]:
-        """Every key, managed ones last."""
-        return [*self.channels, *self.managed]
+    def __init__(self, channels: dict[str, Channel], managed: dict[str, ManagedValueSpec]) -> None:
+        super().__init__({**channels, **managed})
+        self.channels = channels
+        self.managed = managed
 
 
 def analyse(schema: Any) -> Analysis:
@@ -50,16 +47,17 @@ def analyse(schema: Any) -> Analysis:
                 "not the schema itself."
             )
         return Analysis({ROOT: typing.cast(Channel, kind)}, {})
-    found = Analysis({}, {})
+    channels: dict[str, Channel] = {}
+    managed: dict[str, ManagedValueSpec] = {}
     for key, annotation in _hints(schema).items():
         if key == "__slots__" or annotation is ClassVar or typing.get_origin(annotation) is ClassVar:
             continue
         kind = _declared(key, annotation)
         if is_managed_value(kind):
-            found.managed[key] = kind
+            managed[key] = kind
         else:
-            found.channels[key] = typing.cast(Channel, kind)
-    return found
+            channels[key] = typing.cast(Channel, kind)
+    return Analysis(channels, managed)
 
 
 def _hints(schema: Any) -> dict[str, Any]:

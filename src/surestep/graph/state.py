@@ -24,7 +24,7 @@ from surestep.managed.base import ManagedValueSpec
 from surestep.pregel._deprecated import renamed
 from surestep.pregel.node import refuse_sync_timeout
 from surestep.types import CachePolicy, TimeoutPolicy, TracePolicy, ensure_valid_checkpointer
-from surestep.typing import ContextT, InputT, OutputT, StateT
+from surestep.typing import ContextT, InputT, OfState, OutputT, StateT
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -39,7 +39,7 @@ __all__ = ("CompiledStateGraph", "StateGraph")
 _RESERVED: Final = ("|", ":")  # they separate the parts of a checkpoint namespace
 
 
-class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
+class StateGraph(OfState, Generic[StateT, ContextT, InputT, OutputT]):
     """A graph whose nodes read and update a shared state.
 
     state_schema: a TypedDict, dataclass or pydantic model whose keys may carry a reducer,
@@ -104,14 +104,6 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self._add_schema(self.state_schema)
         self._add_schema(self.input_schema, managed_allowed=False)
         self._add_schema(self.output_schema, managed_allowed=False)
-
-    if not TYPE_CHECKING:
-
-        def __class_getitem__(cls, params: Any) -> Any:
-            # Only the state must be given; type checkers know the defaults of the others.
-            given = params if isinstance(params, tuple) else (params,)
-            defaults = (given[0], None, given[0], given[0])
-            return super().__class_getitem__((*given, *defaults[len(given) :]))
 
     def _add_schema(self, schema: Any, managed_allowed: bool = True) -> None:
         """Take over the channels of a schema; a key that was declared before must fit."""

@@ -21,7 +21,7 @@ from surestep.pregel._schemas import SchemaMethods
 from surestep.pregel._state import StateMethods
 from surestep.pregel.node import NodeBuilder, PregelNode, policies
 from surestep.types import Send
-from surestep.typing import ContextT, InputT, OutputT, StateT
+from surestep.typing import ContextT, InputT, OfState, OutputT, StateT
 
 if TYPE_CHECKING:
     from typing import Self
@@ -59,6 +59,7 @@ class Pregel(
     DrawMethods,
     CacheMethods,
     AsRunnable,
+    OfState,
     Generic[StateT, ContextT, InputT, OutputT],
 ):
     """A graph of nodes that read and write channels, run step by step.

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from surestep._config import ensure_config
 from surestep._constants import TASKS
+from surestep._drive.alone import Alone
 from surestep._drive.call import Call, SequenceCall, coerce
 from surestep.errors import InvalidUpdateError
 from surestep.types import CachePolicy, RetryPolicy, TimeoutPolicy
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from surestep._core.blueprint import Identity
-    from surestep.types import TracePolicy
+    from surestep.types import RunnableConfig, TracePolicy
 
 __all__ = [
     "PASSTHROUGH",
@@ -231,6 +233,17 @@ class PregelNode:
 
             self._identity = identity_of(self.bound, self.writers)
         return self._identity
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None) -> Any:
+        """What the node's function returns for `input`, outside of a run: to try a node by itself."""
+        return input if self.bound is None else self.bound.invoke(input, self._alone(config))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None) -> Any:
+        """As `invoke`."""
+        return input if self.bound is None else await self.bound.ainvoke(input, self._alone(config))
+
+    def _alone(self, config: RunnableConfig | None) -> Any:
+        return Alone(ensure_config({"tags": list(self.tags or ()), "metadata": self.metadata or {}}, config))
 
     def copy(self, update: Mapping[str, Any] | None = None) -> PregelNode:
         """A node with the attributes in `update` changed; it has lists of its own and shares everything else."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
-from surestep.typing import ContextT, InputT, OutputT, StateT
+from surestep.typing import ContextT, InputT, OfState, OutputT, StateT
 
 if TYPE_CHECKING:
     from typing import Self
@@ -21,7 +21,7 @@ StreamChunk: TypeAlias = tuple[tuple[str, ...], str, Any]
 """A part of a stream: namespace, mode, payload."""
 
 
-class PregelProtocol(ABC, Generic[StateT, ContextT, InputT, OutputT]):
+class PregelProtocol(OfState, ABC, Generic[StateT, ContextT, InputT, OutputT]):
     """The methods of a graph. A local graph has them, and so has a client of one that runs elsewhere."""
 
     @abstractmethod

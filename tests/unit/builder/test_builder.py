@@ -15,6 +15,7 @@ import surestep.graph
 from surestep.checkpoint.memory import InMemorySaver
 from surestep.graph import END, START, StateGraph
 from surestep.graph.state import CompiledStateGraph
+from surestep.managed import RemainingSteps
 from surestep.types import CachePolicy, RetryPolicy, TimeoutPolicy
 from surestep.warnings import LangGraphDeprecatedSinceV05, LangGraphDeprecatedSinceV10
 
@@ -302,3 +303,15 @@ def test_message_graphs_are_made_when_asked_for() -> None:
     with pytest.raises(AttributeError, match="Nothing"):
         surestep.graph.Nothing  # type: ignore[attr-defined]  # noqa: B018
     assert END == "__end__"
+
+
+def test_schemas_are_mappings_of_their_keys() -> None:
+    """Packages ask whether a key is there: `"active_agent" in builder.schemas[builder.state_schema]`."""
+
+    class State(TypedDict):
+        left: RemainingSteps
+        text: str
+
+    builder = StateGraph(State)
+    assert list(builder.schemas[builder.state_schema]) == ["text", "left"]
+    assert "other" not in builder.schemas[State]

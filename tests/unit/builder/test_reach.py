@@ -125,3 +125,29 @@ def test_savers_of_others_are_told_too() -> None:
 
     StateGraph(state_of(Leaf)).add_node("n", lambda state: None).add_edge(START, "n").compile(checkpointer=Saver())
     assert set(told) == {Leaf, Color}
+
+
+class Answered(BaseModel):
+    leaf: Leaf
+
+
+class Format(NamedTuple):
+    schema: Any
+
+
+@pytest.mark.parametrize("held", [Answered, Format(Answered), Format(Answered | Pair)])
+def test_what_a_packaged_node_holds_is_known(held: Any) -> None:
+    """An agent keeps its answer under a key that the schema declares as anything."""
+    from surestep.utils.runnable import RunnableCallable
+
+    def answer(state: Any) -> Any:
+        assert held
+        return {"answer": Answered(leaf=Leaf(Color.RED))}
+
+    class State(TypedDict):
+        answer: Any
+
+    graph = StateGraph(State).add_node("a", RunnableCallable(answer, name="model")).add_edge(START, "a")
+    app = graph.compile(InMemorySaver())
+    app.invoke({}, config := {"configurable": {"thread_id": "1"}})
+    assert app.get_state(config).values == {"answer": Answered(leaf=Leaf(Color.RED))}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnableSequence
 
 from surestep._drive.call import Call, is_graph
+from surestep.integrations.langchain.callable import RunnableCallable
 
 if TYPE_CHECKING:
     from surestep._drive.context import TaskContext
@@ -20,6 +21,8 @@ class RunnableCall(Call):
     def __init__(self, runnable: Any, name: str | None) -> None:
         super().__init__(name or runnable.get_name(), None, target=runnable)
         self.is_async = _is_natively_async(runnable)
+        if isinstance(runnable, RunnableCallable):  # for who looks at a node's code; it is run as a Runnable
+            self.func, self.afunc = runnable.func, runnable.afunc
 
     def invoke(self, input: Any, task: TaskContext) -> Any:
         """What the Runnable returns for `input`."""
@@ -37,6 +40,8 @@ def coerce_runnable(runnable: Any, name: str | None) -> Call:
 
 def _is_natively_async(runnable: Any) -> bool:
     """Whether it can be cancelled: it has an `ainvoke` of its own that does not just borrow a thread."""
+    if isinstance(runnable, RunnableCallable):
+        return runnable.afunc is not None
     if isinstance(runnable, RunnableLambda):
         return hasattr(runnable, "afunc")
     if isinstance(runnable, RunnableSequence):

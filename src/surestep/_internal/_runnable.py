@@ -1,0 +1,7 @@
+"""Functions as LangChain Runnables. Importing this imports LangChain."""
+
+from __future__ import annotations
+
+from surestep.integrations.langchain.callable import RunnableCallable, RunnableLike
+
+__all__ = ("RunnableCallable", "RunnableLike")

@@ -76,6 +76,17 @@ def test_a_table_from_before_there_was_a_time_to_live(path: str) -> None:
         assert {item.key for item in store.search((), filter={"a": 1})} == {"k", "new"}
 
 
+def test_vectors_from_before_the_index_was_changed(path: str) -> None:
+    def index(dims: int) -> Any:
+        return {"dims": dims, "embed": lambda texts: [[1.0] * dims for _ in texts]}
+
+    with SqliteStore.from_conn_string(path, index=index(2)) as store:
+        store.put(("u",), "old", {"n": 1})
+    with SqliteStore.from_conn_string(path, index=index(3)) as store:
+        store.put(("u",), "new", {"n": 1})
+        assert {item.key: item.score for item in store.search((), query="x")} == {"new": pytest.approx(1), "old": None}
+
+
 # Several at once
 
 WRITERS, ITEMS = 4, 15

@@ -22,7 +22,7 @@ from surestep.store.base import (
     get_text_at_path,
     tokenize_path,
 )
-from surestep.store.base._nearness import DISTANCES, nearness
+from surestep.store.base._nearness import DISTANCES, Packed, nearness, packed
 from surestep.store.base.embed import EmbeddingsLambda
 from surestep.store.memory import InMemoryStore
 
@@ -161,6 +161,10 @@ def test_with_and_without_numpy_it_is_the_same(query: list[float], vectors: list
         slow = {distance: nearness(query, vectors, distance) for distance in DISTANCES}
     for distance in DISTANCES:
         assert nearness(query, vectors, distance) == pytest.approx(slow[distance], rel=1e-6, abs=1e-6)
+        stored = Packed(b"".join(map(packed, vectors)), 2)
+        assert nearness(query, stored, distance) == pytest.approx(slow[distance], rel=1e-3, abs=1e-3)
+    assert [x for vector in stored for x in vector] == pytest.approx([x for vector in vectors for x in vector])
+    assert [[*vector] for vector in stored[1:]] == [[*vector] for vector in stored][1:]
     assert all(-1.0001 <= cosine <= 1.0001 for cosine in slow["cosine"])
 
 

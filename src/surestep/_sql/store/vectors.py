@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, Protocol
 
 from surestep._sql.statement import Many, Steps
 from surestep._sql.store.dialect import StoreDialect
-from surestep.store.base._nearness import DISTANCES, best
+from surestep.store.base._nearness import DISTANCES, Packed, nearness, packed
 from surestep.store.base._plan import Vector
 
 Key = tuple[str, str]
@@ -36,17 +35,19 @@ class InProcess:
     def store(self, rows: Sequence[tuple[str, str, str, Vector]]) -> Many:
         """The statement that stores them: (prefix, key, path, vector)."""
         sql = "INSERT OR REPLACE INTO store_vectors (prefix, key, field_name, embedding) VALUES (?, ?, ?, ?)"
-        return Many(sql, [(prefix, key, path, _packed(vector)) for prefix, key, path, vector in rows])
+        return Many(sql, [(prefix, key, path, packed(vector)) for prefix, key, path, vector in rows])
 
     def scores(self, prefix: str, query: Vector) -> Steps[Mapping[Key, float]]:
         """How near the rows below `prefix` that have a vector are to the query."""
         where, params = self._dialect.below(prefix) if prefix else ("1", [])
         found = yield (f"SELECT prefix, key, embedding FROM store_vectors WHERE {where}", params)
-        vectors: dict[Key, list[Vector]] = {}
-        for at, key, packed in found:
-            vectors.setdefault((at, key), []).append(_unpacked(packed))
-        scores = best(query, [*vectors.values()], self._distance)
-        return {place: score for place, score in zip(vectors, scores, strict=True) if score is not None}
+        # Vectors of another length are from before the index was changed.
+        found = [row for row in found if len(row[2]) == 4 * len(query)]
+        vectors = Packed(b"".join(row[2] for row in found), len(query))
+        scores: dict[Key, float] = {}
+        for (at, key, _), score in zip(found, nearness(query, vectors, self._distance), strict=True):
+            scores[at, key] = max(score, scores.get((at, key), -inf))
+        return scores
 
 
 def checked(distance: Any) -> str:
@@ -54,20 +55,6 @@ def checked(distance: Any) -> str:
     if distance not in DISTANCES:
         raise ValueError(f"Unknown distance_type {distance!r}. Use one of: {', '.join(DISTANCES)}.")
     return str(distance)
-
-
-def _packed(vector: Vector) -> bytes:
-    numbers = array("f", vector)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
-
-
-def _unpacked(packed: bytes) -> Vector:
-    numbers = array("f", packed)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
 
 
 class Pgvector:

@@ -3,12 +3,48 @@
 from __future__ import annotations
 
 import operator
+import sys
+from array import array
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from math import sqrt
-from typing import Any, cast
+from typing import Any, cast, overload
 
 Vector = Sequence[float]
+
+
+class Packed(Sequence[Vector]):
+    """Vectors of `dims` numbers each, as `packed` makes them, one behind the other."""
+
+    def __init__(self, numbers: bytes, dims: int) -> None:
+        self.numbers = array("f", numbers)
+        if sys.byteorder == "big":
+            self.numbers.byteswap()
+        self.dims = dims
+
+    def __len__(self) -> int:
+        return len(self.numbers) // self.dims if self.dims else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Vector: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Vector]: ...
+
+    def __getitem__(self, index: int | slice) -> Vector | Sequence[Vector]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.numbers[index * self.dims : (index + 1) * self.dims]
+
+
+def packed(vector: Vector) -> bytes:
+    """A vector as 32-bit floats, little-endian: as sqlite-vec keeps them."""
+    numbers = array("f", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
 
 
 def best(query: Vector, items: Sequence[Sequence[Vector]], distance: str = "cosine") -> list[float | None]:
@@ -26,7 +62,12 @@ def nearness(query: Vector, vectors: Sequence[Vector], distance: str = "cosine")
         numpy = import_module("numpy")  # many times faster, and nothing that has to be installed
     except ImportError:
         return [_PLAIN[distance](query, vector) for vector in vectors]
-    matrix, target = numpy.array(vectors, dtype=float), numpy.array(query, dtype=float)
+    target = numpy.array(query, dtype=float)
+    if isinstance(vectors, Packed):
+        matrix = numpy.frombuffer(vectors.numbers, dtype=numpy.float32).reshape(len(vectors), vectors.dims)
+        target = target.astype(numpy.float32)
+    else:
+        matrix = numpy.array(vectors, dtype=float)
     return cast("list[float]", _in_numpy(numpy, target, matrix, distance).tolist())
 
 

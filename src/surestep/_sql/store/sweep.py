@@ -100,11 +100,10 @@ class AsyncSwept(SqlStore):
         """Stop the sweeper; False when it has not ended after `timeout` seconds."""
         import asyncio
 
-        task, self._sweeper = self._sweeper, None
-        if task is None or task.done():
+        if self._sweeper is None or self._sweeper.done():
             return True
-        task.cancel()
-        ended, _ = await asyncio.wait([task], timeout=timeout)
+        self._sweeper.cancel()
+        ended, _ = await asyncio.wait([self._sweeper], timeout=timeout)
         return bool(ended)
 
     async def _sweep(self, seconds: float) -> None:

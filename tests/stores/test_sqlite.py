@@ -32,6 +32,7 @@ def path(tmp_path: Path) -> str:
 # LangGraph's files
 
 
+@pytest.mark.filterwarnings("ignore:The default datetime adapter")  # LangGraph uses it
 def test_what_langgraph_stored(path: str) -> None:
     with theirs.SqliteStore.from_conn_string(path, ttl={"default_ttl": 10}) as their:
         their.setup()

@@ -245,16 +245,13 @@ class Run:
             yield Save(self.head.ns, self.head.anchor.id, rows, urgent=True)
 
 
-def run(blueprint: Blueprint, request: Request, show: Show, state: list[Run] | None = None) -> Step[Outcome]:
-    """Run a graph. `state`, if given, receives the run's state for the driver to look at."""
-    this = Run(blueprint, request, show)
-    if state is not None:
-        state.append(this)
+def run(this: Run) -> Step[Outcome]:
+    """Run a graph."""
     try:
         yield from begin(this)
         status = yield from _steps(this)
         yield from this.leave(failed=False)
-        return Outcome(status, show.output(this.head), this.shown)
+        return Outcome(status, this.show.output(this.head), this.shown)
     except GraphInterrupt as pause:
         return (yield from _paused(this, pause))
     except ThreadConflict:

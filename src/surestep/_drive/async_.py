@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
@@ -49,12 +49,12 @@ class AsyncDriver:
         self,
         env: Env,
         port: SaverPort | None,
-        modes: frozenset[str],
+        modes: frozenset[str] = frozenset(),
         *,
-        subgraphs: bool,
-        live: bool,
-        limit: int | None,
-        durability: str,
+        subgraphs: bool = False,
+        live: bool = False,
+        limit: int | None = None,
+        durability: str = "sync",
         step_timeout: float | None = None,
     ) -> None:
         self.env = env
@@ -414,6 +414,15 @@ class AsyncDriver:
                 future.exception()  # heard of, even if the caller never asks
         else:
             future.set_result(command.value)
+
+
+async def aplayed(parts: AsyncIterator[Any], hear: Callable[[Part], Any]) -> Any:
+    """What the core returned, once it has ended; `hear` is told of the parts before."""
+    item: Any = None
+    async for item in parts:
+        if type(item) is Part:
+            hear(item)
+    return item
 
 
 class Watch:

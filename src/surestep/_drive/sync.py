@@ -32,7 +32,6 @@ from surestep._core.commands import (
     Spawn,
 )
 from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
-from surestep._core.run import Outcome
 from surestep._core.task import Call
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
@@ -53,20 +52,19 @@ class SyncDriver:
         self,
         env: Env,
         port: SaverPort | None,
-        modes: frozenset[str],
+        modes: frozenset[str] = frozenset(),
         *,
-        subgraphs: bool,
-        live: bool,
-        limit: int | None,
-        durability: str,
-        threads_only: bool = False,
+        subgraphs: bool = False,
+        live: bool = False,
+        limit: int | None = None,
+        durability: str = "sync",
         step_timeout: float | None = None,
     ) -> None:
         self.env = env
         self.port = port
         self.modes = modes  # what our own consumer asked for
         self.above = env.parent.env.down if env.parent is not None else None  # nested: where parts go too
-        self.inline = not (live or threads_only)
+        self.inline = not live
         self.limit = limit or MAX_THREADS
         self.step_timeout = step_timeout
         self.inbox: SimpleQueue[Any] = SimpleQueue()
@@ -352,6 +350,15 @@ class SyncDriver:
             self._queue(command)
 
 
+def played(parts: Iterator[Part], hear: Callable[[Part], Any]) -> Any:
+    """What the core returned, once it has ended; `hear` is told of the parts before."""
+    while True:
+        try:
+            hear(next(parts))
+        except StopIteration as end:
+            return end.value
+
+
 def attempt(context: TaskContext) -> Ended:
     """Run one attempt at a task, whatever comes of it."""
     context.started()
@@ -451,6 +458,3 @@ class Background:
                     getattr(self.saver, call.name)(*call.args, **call.kwargs)
             except BaseException as error:
                 self.error = error
-
-
-__all__ = ["Outcome", "SyncDriver"]

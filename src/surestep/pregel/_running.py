@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from surestep._context import current_task
 from surestep._core.blueprint import Blueprint
 from surestep._core.events import Part
-from surestep._core.run import Outcome, run
-from surestep._drive.sync import SyncDriver
+from surestep._core.run import Outcome, Run, run
+from surestep._drive.sync import SyncDriver, played
 from surestep.integrations.watch import watch
 from surestep.pregel._prepare import Call, Prepared, as_modes, prepare
 from surestep.pregel._shape import conclude, result, shaper
@@ -67,21 +67,7 @@ class RunMethods:
         control: a `RunControl` to stop the run with. version: "v1" (payloads and tuples) or "v2" (dicts).
         Raises what a node raises, GraphRecursionError, GraphDrained, ThreadConflict, EmptyInputError.
         """
-        options = dict(
-            context=context,
-            stream_mode=stream_mode,
-            print_mode=print_mode,
-            output_keys=output_keys,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-            subgraphs=subgraphs,
-            debug=debug,
-            version=version,
-            **kwargs,
-        )
-        return shown(self, input, config, options)
+        return shown(self, input, config, _options(locals()))
 
     def astream(
         self,
@@ -102,21 +88,7 @@ class RunMethods:
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """As `stream`, on the running event loop."""
-        options = dict(
-            context=context,
-            stream_mode=stream_mode,
-            print_mode=print_mode,
-            output_keys=output_keys,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-            subgraphs=subgraphs,
-            debug=debug,
-            version=version,
-            **kwargs,
-        )
-        return ashown(self, input, config, options)
+        return ashown(self, input, config, _options(locals()))
 
     def invoke(
         self,
@@ -139,18 +111,10 @@ class RunMethods:
         Arguments as in `stream`. A pause adds `"__interrupt__"`, a list of `Interrupt`s, to the state; with
         version="v2" the result is a `GraphOutput(value, interrupts)`.
         """
-        options = dict(
-            context=context,
-            output_keys=output_keys,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-        )
+        options = _options(locals())
         if stream_mode != "values":
-            more = dict(stream_mode=stream_mode, print_mode=print_mode, version=version, **kwargs)
-            return list(self.stream(input, config, **self._with_output_keys({**options, **more})))
-        prepared, hear = self._invoke_plan(input, config, print_mode, {**options, **kwargs})
+            return list(self.stream(input, config, **self._with_output_keys(options)))
+        prepared, hear = self._invoke_plan(input, config, options)
         parts = self._sync_parts(prepared, live=False)
         return self._result(prepared, played(parts, hear), version)
 
@@ -173,35 +137,24 @@ class RunMethods:
         """As `invoke`, on the running event loop. When it is cancelled, it ends only after nothing of the run can
         write any more.
         """
-        options = dict(
-            context=context,
-            output_keys=output_keys,
-            interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after,
-            durability=durability,
-            control=control,
-        )
+        options = _options(locals())
         if stream_mode != "values":
-            more = dict(stream_mode=stream_mode, print_mode=print_mode, version=version, **kwargs)
-            parts = self.astream(input, config, **self._with_output_keys({**options, **more}))
-            return [part async for part in parts]
-        prepared, hear = self._invoke_plan(input, config, print_mode, {**options, **kwargs})
-        outcome: Any = None
-        async for outcome in self._async_parts(prepared, live=False):
-            if type(outcome) is Part:
-                hear(outcome)
-        return self._result(prepared, outcome, version)
+            return [part async for part in self.astream(input, config, **self._with_output_keys(options))]
+        prepared, hear = self._invoke_plan(input, config, options)
+        from surestep._drive.async_ import aplayed
+
+        parts = self._async_parts(prepared, live=False)
+        return self._result(prepared, await aplayed(parts, hear), version)
 
     def _with_output_keys(self, options: dict[str, Any]) -> dict[str, Any]:
         """A list of an invoke's parts shows the output channels, where a stream shows all of the state."""
         keys = options["output_keys"]
         return {**options, "output_keys": self.output_channels if keys is None else keys}
 
-    def _invoke_plan(
-        self, input: Any, config: Any, print_mode: Any, options: dict[str, Any]
-    ) -> tuple[Prepared, Callable[[Part], Any]]:
+    def _invoke_plan(self, input: Any, config: Any, options: dict[str, Any]) -> tuple[Prepared, Callable[[Part], Any]]:
         """Arguments of `invoke` -> a prepared run, and what to do with its parts: print them, if anything."""
-        printed = self._printed_modes(print_mode, options.pop("debug", None))
+        del options["stream_mode"], options["version"]
+        printed = self._printed_modes(options.pop("print_mode"), options.pop("debug", None))
         call = Call(input, config, modes=printed, whole_output=True, **_durability_of(options))
         return prepare(self, call), _printing(lambda part: None, printed, frozenset())
 
@@ -223,22 +176,8 @@ class RunMethods:
 
     # what they share
 
-    def _core(self, prepared: Prepared) -> Any:
-        state: list[Any] = _Into(prepared.env)
-        return run(self.blueprint, prepared.request, prepared.show, state)
-
     def _sync_parts(self, prepared: Prepared, live: bool) -> Iterator[Part]:
-        driver = SyncDriver(
-            prepared.env,
-            prepared.port,
-            prepared.modes,
-            subgraphs=prepared.subgraphs,
-            live=live,
-            limit=prepared.limit,
-            durability=prepared.durability,
-            threads_only=self.stream_eager,
-            step_timeout=self.step_timeout,
-        )
+        driver = SyncDriver(prepared.env, prepared.port, prepared.modes, **self._manner(prepared, live))
         parts = driver.drive(self._core(prepared))
         watched = watch(cast(Any, self), prepared, is_async=False)
         return parts if watched is None else watched.sync(parts)
@@ -246,19 +185,24 @@ class RunMethods:
     def _async_parts(self, prepared: Prepared, live: bool) -> AsyncIterator[Any]:
         from surestep._drive.async_ import AsyncDriver
 
-        driver = AsyncDriver(
-            prepared.env,
-            prepared.port,
-            prepared.modes,
+        driver = AsyncDriver(prepared.env, prepared.port, prepared.modes, **self._manner(prepared, live))
+        parts = driver.drive(self._core(prepared))
+        watched = watch(cast(Any, self), prepared, is_async=True)
+        return parts if watched is None else watched.async_(parts)
+
+    def _core(self, prepared: Prepared) -> Any:
+        prepared.env.run = Run(self.blueprint, prepared.request, prepared.show)
+        return run(prepared.env.run)
+
+    def _manner(self, prepared: Prepared, live: bool) -> dict[str, Any]:
+        """How a driver is to run it."""
+        return dict(
             subgraphs=prepared.subgraphs,
             live=live or self.stream_eager,
             limit=prepared.limit,
             durability=prepared.durability,
             step_timeout=self.step_timeout,
         )
-        parts = driver.drive(self._core(prepared))
-        watched = watch(cast(Any, self), prepared, is_async=True)
-        return parts if watched is None else watched.async_(parts)
 
     def _result(self, prepared: Prepared, outcome: Outcome, version: str) -> Any:
         """What `invoke` returns, or an error that says how the run ended."""
@@ -275,14 +219,12 @@ class RunMethods:
         return as_modes(print_mode or ())[0]
 
 
-def played(parts: Iterator[Part], hear: Callable[[Part], Any]) -> Outcome:
-    """How a run ends; `hear` is told of its parts."""
-    while True:
-        try:
-            hear(next(parts))
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """What a public method was given (its `locals()`) beside the graph, the input and the config."""
+    kwargs = given.pop("kwargs")
+    for name in ("self", "input", "config"):
+        del given[name]
+    return {**given, **kwargs}
 
 
 def shown(graph: Any, input: Any, config: Any, options: dict[str, Any]) -> Iterator[Any]:
@@ -337,17 +279,6 @@ def _default_mode(graph: Any) -> Any:
     return "values" if current_task.get() is not None else graph.stream_mode
 
 
-class _Into(list[Any]):
-    """Hands a run's state to the environment of its nodes as soon as there is one."""
-
-    def __init__(self, env: Any) -> None:
-        super().__init__()
-        self.env = env
-
-    def append(self, state: Any) -> None:
-        self.env.run = state
-
-
 def _printing(shape: Callable[[Part], Any], printed: frozenset[str], shown: frozenset[str]) -> Callable[[Part], Any]:
     """The parts to hand over for a part: the shaped one, or none where it is only printed."""
     if not printed:
@@ -364,8 +295,6 @@ def _printing(shape: Callable[[Part], Any], printed: frozenset[str], shown: froz
 
 def _durability_of(options: dict[str, Any]) -> dict[str, Any]:
     """Options with the old name of durability understood."""
-    options.pop("stream_mode", None)
-    options.pop("debug", None)
     before = options.pop("checkpoint_during", None)
     if before is not None:
         import warnings

@@ -4,20 +4,22 @@ and a driver."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from surestep._config import ensure_config, merge_configs
 from surestep._constants import CONFIG_KEY_CHECKPOINTER
 from surestep._core.emit import Show
-from surestep._core.ids import NS_END, NS_SEP, recast
+from surestep._core.events import Part
+from surestep._core.ids import recast
 from surestep._core.run import Request, Run
 from surestep._core.state import get_history, get_state, update_state
 from surestep._core.task import Task
 from surestep._drive.env import Env
 from surestep._drive.saving import SaverPort
-from surestep._drive.sync import SyncDriver
+from surestep._drive.sync import SyncDriver, played
 from surestep.checkpoint.base.id import next_checkpoint_id
-from surestep.pregel._prepare import now
+from surestep.pregel._prepare import child_namespace, now
 from surestep.runtime import RunControl, Runtime
 from surestep.types import RunnableConfig, StateSnapshot, StateUpdate
 
@@ -59,55 +61,43 @@ class Look:
         self.env.run = run
         return run
 
-    @property
+    @cached_property
     def env(self) -> Env:
-        if not hasattr(self, "_env"):
-            self._env = Env(
-                blueprint=self.graph.blueprint,
-                config=self.config,
-                ns=self.ns,
-                runtime=Runtime(store=self.graph.store, control=RunControl()),
-                saver=self.saver,
-                saver_setting=self.saver,
-                durability=None,
-                run_id=None,
-                parent=None,
-                replayed=None,
-                custom=False,
-                address={},
-            )
-        return self._env
+        return Env(
+            blueprint=self.graph.blueprint,
+            config=self.config,
+            ns=self.ns,
+            runtime=Runtime(store=self.graph.store, control=RunControl()),
+            saver=self.saver,
+            saver_setting=self.saver,
+            durability=None,
+            run_id=None,
+            parent=None,
+            replayed=None,
+            custom=False,
+            address={},
+        )
 
     def child(self, task: Task) -> Any:
         """The graph inside a task, and its namespace."""
         graph: Pregel[Any, Any, Any, Any] | None = next(iter(task.node.subgraphs), None)
         if graph is None or not hasattr(graph, "blueprint"):
             return None
-        ns = task.ns
-        if graph.checkpointer is True:
-            ns = NS_SEP.join(part.split(NS_END)[0] for part in ns.split(NS_SEP))
-        return graph.blueprint, ns
+        return graph.blueprint, child_namespace(task.ns, 0, graph.checkpointer)
 
     def sync(self, steps: Any) -> Any:
         """What the generator returns, played here."""
-        driver = SyncDriver(
-            self.env, self.port, frozenset(), subgraphs=False, live=False, limit=None, durability="sync"
-        )
-        parts = driver.drive(steps)
-        try:
-            while True:
-                next(parts)
-        except StopIteration as end:
-            return end.value
+        return played(SyncDriver(self.env, self.port).drive(steps), _unheard)
 
     async def asynchronous(self, steps: Any) -> Any:
         """What the generator returns, played on the event loop."""
-        from surestep._drive.async_ import AsyncDriver
+        from surestep._drive.async_ import AsyncDriver, aplayed
 
-        driver = AsyncDriver(
-            self.env, self.port, frozenset(), subgraphs=False, live=False, limit=None, durability="sync"
-        )
-        return [outcome async for outcome in driver.drive(steps)][-1]
+        return await aplayed(AsyncDriver(self.env, self.port).drive(steps), _unheard)
+
+
+def _unheard(part: Part) -> None:
+    """Looks and edits show nothing."""
 
 
 def _saver_of(graph: Any, configurable: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from surestep._core.blueprint import Blueprint
 from surestep._core.commands import Abandon, Answer, Commit, Emit, Load, Next, Save, Settle, Spawn
 from surestep._core.emit import Show
 from surestep._core.events import Abandoned, Ended, Loaded
-from surestep._core.run import Request, run
+from surestep._core.run import Request, Run, run
 from surestep.channels.base import BaseChannel
 from surestep.channels.ephemeral_value import EphemeralValue
 from surestep.channels.topic import Topic
@@ -119,7 +119,7 @@ def request(input: Any, **changes: Any) -> Request:
 def start(graph: Blueprint, input: Any, modes: Sequence[str] = (), **changes: Any) -> Any:
     """The generator of a run."""
     asked = request(input, **changes)
-    return run(graph, asked, Show(modes, graph.output_channels, asked.now))
+    return run(Run(graph, asked, Show(modes, graph.output_channels, asked.now)))
 
 
 __all__ = ["Abandoned", "Player", "Spec", "blueprint", "request", "start"]

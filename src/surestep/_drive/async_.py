@@ -15,75 +15,36 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-from surestep._core.commands import (
-    Abandon,
-    Answer,
-    Commit,
-    Emit,
-    ListCheckpoints,
-    Load,
-    Next,
-    Recall,
-    Remember,
-    Replay,
-    Save,
-    Settle,
-    Spawn,
-)
+from surestep._core.commands import Abandon, Answer, Emit, Next, Spawn
 from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired, Part, RunStopped, StepExpired
 from surestep._core.task import Call, Task
 from surestep._drive.body import body, run_async
 from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
-from surestep._drive.env import Env, Sink
+from surestep._drive.driver import AT_ONCE, Caching, Driver, Loading, Saving
+from surestep._drive.env import Env
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 from surestep._drive.scope import InScope
 from surestep._drive.sync import noted
 from surestep.errors import NodeCancelledError
 
 
-class AsyncDriver:
+class AsyncDriver(Driver):
     """One run on an event loop."""
 
-    def __init__(
-        self,
-        env: Env,
-        port: SaverPort | None,
-        modes: frozenset[str] = frozenset(),
-        *,
-        subgraphs: bool = False,
-        live: bool = False,
-        limit: int | None = None,
-        durability: str = "sync",
-        step_timeout: float | None = None,
-    ) -> None:
-        self.env = env
-        self.port = port
-        self.modes = modes  # what our own consumer asked for
-        self.above = env.parent.env.down if env.parent is not None else None  # nested: where parts go too
-        self.limit = limit
+    def __init__(self, env: Env, port: SaverPort | None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(env, port, *args, **kwargs)
         self.turns: dict[int, asyncio.Semaphore] = {}  # by depth of call: a task never waits for its caller's turn
-        self.step_timeout = step_timeout
-        self.in_place = not live and step_timeout is None
         self.waiting: list[tuple[float, TaskContext]] = []  # attempts not started, with their delay
         self.pump: asyncio.Task[Any] | None = None  # goes on with the run while a lone attempt waits for calls
         self.player: asyncio.Task[Any] | None = None  # in which a lone attempt is played
-        self.outbox: list[Part] = []
-        self.core: Any = None
         self.loop = asyncio.get_running_loop()
-        self.thread = threading.get_ident()
         self.inbox: deque[Any] = deque()
         self.wake: asyncio.Future[None] | None = None
         self.clock: tuple[int, asyncio.TimerHandle] | None = None  # of the step that is under way, if it is timed
         self.running: dict[TaskContext, asyncio.Task[None]] = {}
-        self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
-        self.background = Background(port) if port and durability == "async" and not port.inline else None
-        env.put_part = self.above.put if self.above is not None and not modes else self.put
-        env.calls = self.call
+        self.background = Background(self.port) if self.port is not None and self.behind else None
         env.is_async = True
-        env.down = self.above
-        if subgraphs:
-            env.down = Sink(modes | (self.above.modes if self.above is not None else frozenset()), self.put)
 
     # the loop
 
@@ -108,7 +69,9 @@ class AsyncDriver:
                         self._queue(command)
                         if (lone := self._start()) is not None:
                             reply = await self._play(lone)
-                            for part in self._heard():
+                            if self.inbox:
+                                self._collect()
+                            for part in self._flush():
                                 yield part
                             continue
                         while type(item := await self._take()) is Part:
@@ -116,7 +79,7 @@ class AsyncDriver:
                                 yield part
                         reply = item
                     else:
-                        reply = await self._do(command)
+                        reply = await self._done(command)
                 except Exception as error:
                     failure = error
         except (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt):
@@ -127,9 +90,9 @@ class AsyncDriver:
 
     async def _finish(self, core: Any) -> None:
         """The caller is gone or was cancelled: let the core settle, show nothing more. Not to be cancelled itself."""
-        await _through(self._settle(core))
+        await _through(self._wind_up(core))
 
-    async def _settle(self, core: Any) -> None:
+    async def _wind_up(self, core: Any) -> None:
         try:
             command = core.throw(RunStopped())
             while True:
@@ -145,32 +108,14 @@ class AsyncDriver:
             if type(command) is Emit:
                 self.outbox.append(self.env.part(command))
             else:
-                reply = await self._do(command)
+                reply = await self._done(command)
         except Exception as error:
             return self.core.throw(error)
         return self.core.send(reply)
 
-    async def _do(self, command: Any) -> Any:
-        kind = type(command)
-        if kind is Next:
-            self._queue(command)
-            self._start(alone=False)
-            return await self._wait()
-        if kind is Spawn:
-            return self._spawn(*command)
-        if kind is Commit or kind is Save:
-            return await self._save(command)
-        if kind is Settle:
-            return await self.background.settle() if self.background is not None else None
-        if kind is Abandon:
-            return self._abandon(command)
-        if kind is Answer:
-            return self._resolve(command)
-        if kind is Recall or kind is Remember:
-            return await self._use_cache(command)
-        assert kind in (Load, ListCheckpoints, Replay)
-        assert self.port is not None
-        return self.port.answer(command, [await self._read(call) for call in self.port.reads(command)])
+    async def _done(self, command: Any) -> Any:
+        reply = self._do(command)
+        return reply if type(command) in AT_ONCE else await reply
 
     # the inbox
 
@@ -200,37 +145,34 @@ class AsyncDriver:
             await self.wake
         return self.inbox.popleft()
 
+    async def _hear(self, command: Next) -> Any:
+        self._queue(command)
+        self._start(alone=False)
+        return await self._wait()
+
     async def _wait(self) -> Any:
         """The next event; parts go to the outbox."""
         while type(item := await self._take()) is Part:
             self.outbox.append(item)
         return item
 
-    # the stream
-
-    def _emit(self, command: Emit) -> Part | None:
-        return self._show(self.env.part(command))
-
-    def _show(self, part: Part) -> Part | None:
-        if self.above is not None and part.mode in self.above.modes:
-            self.above.put(part)
-        return part if part.mode in self.modes else None
-
     # saving
 
-    async def _save(self, command: Save | Commit) -> None:
+    async def _save(self, command: Saving) -> None:
         assert self.port is not None
-        background = self.background
         if self.port.inline:
             self.port.write(command)
             return
-        if background is not None and not command.urgent:
-            await background.put(self.port.saves(command, background=True))
-            return
-        if background is not None:
-            await background.settle()
-        for call in self.port.saves(command, background=False):
-            await self._call(call)
+        for do, arguments in self._saving(command):
+            await do(*arguments)
+
+    async def _settle(self) -> None:
+        if self.background is not None:
+            await self.background.settle()
+
+    async def _load(self, command: Loading) -> Any:
+        assert self.port is not None
+        return self.port.answer(command, [await self._read(call) for call in self.port.reads(command)])
 
     async def _call(self, call: SaverCall) -> Any:
         """A call of the saver runs to its end, also when the run is cancelled meanwhile."""
@@ -243,7 +185,7 @@ class AsyncDriver:
             return [found async for found in self.port.saver.alist(*call.args, **call.kwargs)]
         return await getattr(self.port.saver, f"a{call.name}")(*call.args, **call.kwargs)
 
-    async def _use_cache(self, command: Recall | Remember) -> Any:
+    async def _use_cache(self, command: Caching) -> Any:
         name, argument = cache_call(command)
         try:
             return await _through(getattr(self.env.cache, f"a{name}")(argument))
@@ -252,7 +194,10 @@ class AsyncDriver:
 
     # attempts
 
-    def _spawn(self, task: Task, number: int, delay: float) -> None:
+    def _spawn(self, command: Spawn) -> None:
+        self._begin(*command)
+
+    def _begin(self, task: Task, number: int, delay: float) -> None:
         context = TaskContext(self.env, task, number)
         self.contexts[task] = context
         context.started()
@@ -262,7 +207,7 @@ class AsyncDriver:
 
     def _queue(self, command: Next) -> None:
         for task in command.starts:
-            self._spawn(task, 1, 0.0)
+            self._begin(task, 1, 0.0)
         if command.step is not None:
             self._start_clock(command.step)
 
@@ -293,14 +238,10 @@ class AsyncDriver:
             raise asyncio.CancelledError
         return event
 
-    def _heard(self) -> list[Part]:
-        """What a lone attempt put on the stream."""
-        if not self.inbox and not self.outbox:
-            return []
-        parts = [*self.outbox, *(item for item in self.inbox if type(item) is Part)]
-        self.outbox.clear()
+    def _collect(self) -> None:
+        """Parts that a lone attempt left behind; events stay for the next time."""
+        self.outbox.extend(item for item in self.inbox if type(item) is Part)
         self.inbox = deque(item for item in self.inbox if type(item) is not Part)
-        return [shown for part in parts if (shown := self._show(part)) is not None]
 
     def _turns(self, context: TaskContext) -> asyncio.Semaphore | None:
         if self.limit is None:

@@ -15,29 +15,15 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from surestep._core.commands import (
-    NEXT,
-    Abandon,
-    Answer,
-    Commit,
-    Emit,
-    ListCheckpoints,
-    Load,
-    Next,
-    Recall,
-    Remember,
-    Replay,
-    Save,
-    Settle,
-    Spawn,
-)
+from surestep._core.commands import NEXT, Abandon, Answer, Emit, Next, Spawn
 from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
 from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
-from surestep._drive.env import Env, Sink
+from surestep._drive.driver import Caching, Driver, Loading, Saving
+from surestep._drive.env import Env
 from surestep._drive.lanes import Lanes
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 
@@ -45,43 +31,18 @@ Parts = Iterator[tuple[tuple[str, ...], str, Any]]
 MAX_THREADS = min(32, (os.cpu_count() or 1) + 4)  # a run's default limit, as concurrent.futures has it
 
 
-class SyncDriver:
+class SyncDriver(Driver):
     """One run on threads."""
 
-    def __init__(
-        self,
-        env: Env,
-        port: SaverPort | None,
-        modes: frozenset[str] = frozenset(),
-        *,
-        subgraphs: bool = False,
-        live: bool = False,
-        limit: int | None = None,
-        durability: str = "sync",
-        step_timeout: float | None = None,
-    ) -> None:
-        self.env = env
-        self.port = port
-        self.modes = modes  # what our own consumer asked for
-        self.above = env.parent.env.down if env.parent is not None else None  # nested: where parts go too
-        self.inline = not live
-        self.limit = limit or MAX_THREADS
-        self.step_timeout = step_timeout
+    def __init__(self, env: Env, port: SaverPort | None, *args: Any, **kwargs: Any) -> None:
         self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.put = self.inbox.put
+        super().__init__(env, port, *args, **kwargs)
         self.waiting: deque[tuple[float, Spawn]] = deque()  # attempts not started, with the time they are due
         self.lanes: dict[int, Lanes] = {}  # by depth of call: a task never waits for a thread that its caller holds
-        self.contexts: dict[Any, TaskContext] = {}  # task -> its current attempt
-        self.background = Background(port) if port and durability == "async" and not port.inline else None
-        self.core: Any = None
-        self.thread = threading.get_ident()
-        self.outbox: deque[Part] = deque()
+        self.background = Background(self.port) if self.port is not None and self.behind else None
         self.broken: BaseException | None = None  # what broke off a command (Ctrl-C) while a node waited
         self.deadline: tuple[int, float] | None = None  # of the step that is under way, if it has one
-        env.put_part = self.above.put if self.above is not None and not modes else self.inbox.put
-        env.calls = self.call
-        env.down = self.above
-        if subgraphs:
-            env.down = Sink(modes | (self.above.modes if self.above is not None else frozenset()), self.inbox.put)
 
     # the loop
 
@@ -144,58 +105,23 @@ class SyncDriver:
             return self.core.throw(error)
         return self.core.send(reply)
 
-    def _do(self, command: Any) -> Any:
-        kind = type(command)
-        if kind is Next:
-            self._queue(command)
-            return self._wait()
-        if kind is Spawn:
-            return self._spawn(command)
-        if kind is Commit or kind is Save:
-            return self._save(command)
-        if kind is Settle:
-            return self.background.settle() if self.background is not None else None
-        if kind is Abandon:
-            return self._abandon(command)
-        if kind is Answer:
-            return _resolve(command)
-        if kind is Recall or kind is Remember:
-            return self._use_cache(command)
-        assert kind in (Load, ListCheckpoints, Replay)
-        assert self.port is not None
-        return self.port.answer(command, [self._read(call) for call in self.port.reads(command)])
-
-    # the stream
-
-    def _emit(self, command: Emit) -> Part | None:
-        return self._show(self.env.part(command))
-
-    def _show(self, part: Part) -> Part | None:
-        if self.above is not None and part.mode in self.above.modes:
-            self.above.put(part)
-        return part if part.mode in self.modes else None
-
-    def _flush(self) -> Iterator[Part]:
-        """Show what nodes put on the stream, in the order in which it came."""
-        while self.outbox:
-            if (part := self._show(self.outbox.popleft())) is not None:
-                yield part
-
     # saving
 
-    def _save(self, command: Save | Commit) -> None:
+    def _save(self, command: Saving) -> None:
         assert self.port is not None
-        background = self.background
         if self.port.inline:
             self.port.write(command)
             return
-        if background is not None and not command.urgent:
-            background.put(self.port.saves(command, background=True))
-            return
-        if background is not None:
-            background.settle()
-        for call in self.port.saves(command, background=False):
-            self._call(call)
+        for do, arguments in self._saving(command):
+            do(*arguments)
+
+    def _settle(self) -> None:
+        if self.background is not None:
+            self.background.settle()
+
+    def _load(self, command: Loading) -> Any:
+        assert self.port is not None
+        return self.port.answer(command, [self._read(call) for call in self.port.reads(command)])
 
     def _call(self, call: SaverCall) -> Any:
         assert self.port is not None
@@ -205,7 +131,7 @@ class SyncDriver:
         found = self._call(call)
         return list(found) if call.name == "list" else found
 
-    def _use_cache(self, command: Recall | Remember) -> Any:
+    def _use_cache(self, command: Caching) -> Any:
         name, argument = cache_call(command)
         try:
             return getattr(self.env.cache, name)(argument)
@@ -225,7 +151,7 @@ class SyncDriver:
     def _next(self, command: Next) -> Any:
         """The next event: a lone attempt is run here and now, others on threads."""
         starts, waiting = command.starts, self.waiting
-        if self.inline and len(starts) + len(waiting) == 1 and command.step is None and self.inbox.empty():
+        if self.in_place and len(starts) + len(waiting) == 1 and self.inbox.empty():
             if not (self.lanes and self._busy()):
                 return self._run_here(waiting.popleft()[1] if waiting else Spawn(starts[0], 1, 0.0))
         self._queue(command)
@@ -270,6 +196,10 @@ class SyncDriver:
             except Empty:
                 continue
 
+    def _hear(self, command: Next) -> Any:
+        self._queue(command)
+        return self._wait()
+
     def _wait(self) -> Any:
         """The next event; parts go to the outbox."""
         while type(item := self._take()) is Part:
@@ -302,7 +232,7 @@ class SyncDriver:
         context.scope = copy_context()
         depth = context.task.depth
         if depth not in self.lanes:
-            self.lanes[depth] = Lanes(self.limit, attempt, self.inbox.put)
+            self.lanes[depth] = Lanes(self.limit or MAX_THREADS, attempt, self.inbox.put)
         self.lanes[depth].start(context)
 
     def _busy(self) -> bool:
@@ -327,6 +257,15 @@ class SyncDriver:
             self.inbox.put(Ended(task, number, [], Abandoned(started=True)))
 
     # called tasks
+
+    def _resolve(self, command: Answer) -> None:
+        future = command.call.future
+        if future.cancelled():
+            return
+        if command.error is not None:
+            future.set_exception(command.error)
+        else:
+            future.set_result(command.value)
 
     def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
         """Start a task for a running one; a future of its result."""
@@ -376,16 +315,6 @@ def noted(error: BaseException, context: TaskContext) -> BaseException:
     """The error with a note of where it happened."""
     error.add_note(f"During task with name '{context.task.name}' and id '{context.task.id}'")
     return error
-
-
-def _resolve(command: Answer) -> None:
-    future = command.call.future
-    if future.cancelled():
-        return
-    if command.error is not None:
-        future.set_exception(command.error)
-    else:
-        future.set_result(command.value)
 
 
 def waitable(driver: SyncDriver) -> Any:

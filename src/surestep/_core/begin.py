@@ -11,8 +11,8 @@ from surestep._core.blueprint import INPUT, INTERRUPT, START, TASKS, Blueprint
 from surestep._core.commands import SETTLE, Emit, ListCheckpoints, Load, Replay, Save, Step, TaskRows
 from surestep._core.events import Loaded
 from surestep._core.head import Anchor, Head
-from surestep._core.ids import NULL_TASK_ID
-from surestep._core.plan import plan
+from surestep._core.ids import NULL_TASK_ID, PUSH
+from surestep._core.plan import plan, state_for
 from surestep._core.resume import take_answers
 from surestep._core.rows import Pending
 from surestep._core.task import Task
@@ -277,12 +277,30 @@ def _take_input(run: Run) -> Step[None]:
         return
     head = run.head
     left = plan(head, run.blueprint, run.step, run.stop, inputs=False)
+    for task in left:
+        if task.node.spec.close is not None:
+            task.writes = _closing(run, task)
     head.updated = apply_writes(head, run.blueprint, [*left, input_task(run.head, run.blueprint, writes, run.step)])
     run.pending = None
     yield from run.commit("input", urgent=True)
     run.step += 1
     if run.keeps:
         yield SETTLE
+
+
+def _closing(run: Run, task: Task) -> list[tuple[str, Any]]:
+    """What a task that will not run any more leaves in the state. Failing at that must not refuse the input."""
+    head, node = run.head, task.node
+    status = run.pending.by_task.get(task.id) if run.pending is not None else None
+    try:
+        given = task.input if task.path[0] == PUSH else state_for(head, node, run.step, run.stop)
+        close = node.spec.close
+        assert close is not None
+        found = close(given, status.outputs if status is not None else (), head.read)
+    except Exception:
+        log.warning("What node '%s' leaves unfinished could not be closed.", node.name, exc_info=True)
+        return []
+    return [(key, value) for key, value in found if key in head.channels]
 
 
 def input_task(head: Head, blueprint: Blueprint, writes: Sequence[tuple[str, Any]], step: int) -> Task:

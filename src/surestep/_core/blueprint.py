@@ -52,6 +52,8 @@ class NodeLike(Protocol):
     is_error_handler: bool
     error_handler_node: str | None
 
+    close: Callable[[Any, Sequence[tuple[str, Any]], Callable[[str], Any]], Sequence[tuple[str, Any]]] | None
+
     @property
     def subgraphs(self) -> Any: ...
 

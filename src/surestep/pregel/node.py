@@ -14,6 +14,7 @@ from surestep._constants import TASKS
 from surestep._drive.alone import Alone
 from surestep._drive.call import Call, SequenceCall, coerce
 from surestep.errors import InvalidUpdateError
+from surestep.integrations.closing import Close, closing_of
 from surestep.types import CachePolicy, RetryPolicy, TimeoutPolicy
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class PregelNode:
         "bound",
         "cache_policy",
         "channels",
+        "close",
         "error_handler_node",
         "is_error_handler",
         "mapper",
@@ -180,6 +182,7 @@ class PregelNode:
     trace_policy: TracePolicy | None
     is_error_handler: bool
     error_handler_node: str | None
+    close: Close | None  # what its task writes when new input leaves it behind
 
     def __init__(
         self,
@@ -212,6 +215,7 @@ class PregelNode:
         self.timeout = TimeoutPolicy.coerce(timeout)
         self.is_error_handler = is_error_handler
         self.error_handler_node = error_handler_node
+        self.close = None if self.bound is None else closing_of(self.bound.target)
         self._subgraphs: list[Any] | None = None if subgraphs is None else list(subgraphs)
         self._identity: Identity | None = None
 

@@ -3,8 +3,9 @@
 import importlib
 from typing import Any
 
-from compat.registry import Log, look, program, say
+from compat.registry import Log, differs, look, program, say
 from harness.engine import Engine
+from langchain_core.messages import AIMessage, ToolMessage
 
 
 def wrapped(E: Engine, *functions: Any, **options: Any) -> Any:
@@ -81,3 +82,58 @@ def a_node_by_itself(E: Engine) -> Any:
     app = E.graph(Log, {"a": tagged, "b": wrapped(E, say("b"))}, "START > a > b").compile()
     config = {"tags": ["t"], "metadata": {"who": "me"}}
     return [E.invoke(app.nodes[name], {"log": ["x"]}, config) for name in "ab"]
+
+
+class Tools:
+    """A tool node as far as an engine can tell one: it has `tools_by_name`."""
+
+    def __init__(self, E: Engine) -> None:
+        self.tools_by_name = {"ask": None}
+        self.E = E
+
+    def __call__(self, state: Any) -> Any:
+        calls = [state["tool_call"]] if "tool_call" in state else state["messages"][-1].tool_calls
+        return {"messages": [self.answer(call) for call in calls]}
+
+    def answer(self, call: Any) -> Any:
+        if call["name"] == "ask":
+            self.E.interrupt("?")
+        return ToolMessage("done", tool_call_id=call["id"])
+
+
+def left_behind(E: Engine, *names: str, sent: bool) -> list[str]:
+    """A tool asks; instead of an answer comes another message. What the model is then told."""
+    calls = [{"name": name, "args": {}, "id": name, "type": "tool_call"} for name in names]
+
+    def model(state: Any) -> Any:
+        text = state["messages"][-1].content
+        return {"messages": [AIMessage("", tool_calls=calls) if text == "go" else AIMessage("fine")]}
+
+    def route(state: Any) -> Any:
+        made = state["messages"][-1].tool_calls
+        return ([E.Send("tools", {"tool_call": call}) for call in made] if sent else "tools") if made else E.END
+
+    g = E.graph(E.MessagesState, {"model": model, "tools": Tools(E)}, "START > model", "tools > model")
+    g.add_conditional_edges("model", route, ["tools", E.END])
+    app = g.compile(checkpointer=E.saver())
+    E.invoke(app, {"messages": [("user", "go")]}, E.config())
+    end = E.invoke(app, {"messages": [("user", "something else")]}, E.config())
+    return [f"{one.type} {getattr(one, 'tool_call_id', '')}: {one.content[:35]}" for one in end["messages"]]
+
+
+FIRST, LAST = ["human : go", "ai : "], ["human : something else", "ai : fine"]
+OFF = "tool ask: This call of ask was broken off: th"
+
+
+@differs(
+    "providers refuse a conversation with calls that have no answers, so it could not go on",
+    ours=[
+        [*FIRST, OFF, *LAST],
+        [*FIRST, OFF, "tool other: This call of other was broken off: ", *LAST],
+        [*FIRST, OFF, "tool other: done", *LAST],
+    ],
+    theirs=[[*FIRST, *LAST]] * 3,
+)
+def message_instead_of_an_answer_to_a_tool(E: Engine) -> Any:
+    kinds = [(("ask",), False), (("ask", "other"), False), (("ask", "other"), True)]
+    return [left_behind(E, *names, sent=sent) for names, sent in kinds]

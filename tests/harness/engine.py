@@ -57,6 +57,8 @@ _HOMES = {
     "cache.memory": "InMemoryCache",
     "cache.sqlite": "SqliteCache",
     "func": "entrypoint task",
+    "stream": "StreamTransformer StreamChannel UpdatesTransformer CustomTransformer CheckpointsTransformer "
+    "TasksTransformer DebugTransformer",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -156,8 +156,10 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT], SchemaMethod
         """What a v2 stream shows as state, as an instance of its schema. Private keys are left out of it."""
         if mode == "values":
             return self._as_schema(self.builder.output_schema, data)
-        if mode == "checkpoints" and isinstance(data, dict) and data.get("values"):
+        if mode == "checkpoints" and data.get("values") and START not in data["next"]:  # the input is no state yet
             return {**data, "values": self._as_schema(self.builder.state_schema, data["values"])}
+        if mode == "debug" and data["type"] == "checkpoint":
+            return {**data, "payload": self._coerce_output("checkpoints", data["payload"])}
         return data
 
     def _as_schema(self, schema: Any, values: Any) -> Any:

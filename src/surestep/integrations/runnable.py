@@ -17,7 +17,7 @@ from surestep._config import ensure_config
 BORROWED: Final = frozenset(
     (
         *("abatch_as_completed", "as_tool", "assign", "atransform"),
-        *("batch_as_completed", "bind", "config_specs", "get_prompts", "map", "pick", "pipe", "stream_events"),
+        *("batch_as_completed", "bind", "config_specs", "get_prompts", "map", "pick", "pipe"),
         *("transform", "with_alisteners", "with_fallbacks", "with_listeners", "with_retry", "with_types"),
     )
 )
@@ -70,6 +70,11 @@ class AsRunnable:
     def __ror__(self, other: Any) -> Any:
         """`other`, and then the graph on its output: a sequence."""
         return _runnable(self, "|").__ror__(self, other)
+
+
+def borrowed(graph: Any, name: str) -> Any:
+    """A method that the graph borrows from Runnable."""
+    return MethodType(getattr(_runnable(graph, name), name), graph)
 
 
 def _register(kind: type[Any]) -> None:

@@ -41,6 +41,7 @@ class Call(NamedTuple):
     control: RunControl | None = None
     subgraphs: bool = False
     whole_output: bool = False  # invoke: the output channels; stream: all of the state
+    protocol: bool = False  # models speak in content-block events instead of tokens
 
 
 class Prepared(NamedTuple):
@@ -55,6 +56,7 @@ class Prepared(NamedTuple):
     limit: int | None
     durability: str
     nested: bool
+    protocol: bool
 
 
 _second: tuple[int, str] = (0, "")  # the last second that was written out, and its text
@@ -114,6 +116,7 @@ def prepare(graph: Any, call: Call) -> Prepared:
         limit=config.get("max_concurrency"),
         durability=durability,
         nested=parent is not None,
+        protocol=call.protocol,
     )
 
 

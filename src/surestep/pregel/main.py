@@ -1,5 +1,6 @@
-"""A graph: what it is made of. What it can do is mixed in, a module each: run (`_running`), look at and edit threads
-(`_state`), tell its schemas (`_schemas`), draw itself (`_drawing`), forget cached results (`_cache`).
+"""A graph: what it is made of. What it can do is mixed in, a module each: run (`_running`), give event streams
+(`_events`), look at and edit threads (`_state`), tell its schemas (`_schemas`), draw itself (`_drawing`), forget
+cached results (`_cache`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from surestep.integrations.runnable import AsRunnable
 from surestep.managed.base import is_managed_value
 from surestep.pregel._cache import CacheMethods
 from surestep.pregel._drawing import DrawMethods
+from surestep.pregel._events import EventMethods
+from surestep.pregel._events import _normalize_stream_transformer_factories as _normalize_stream_transformer_factories
 from surestep.pregel._running import RunMethods
 from surestep.pregel._schemas import SchemaMethods
 from surestep.pregel._state import StateMethods
@@ -58,6 +61,7 @@ class Pregel(
     SchemaMethods,
     DrawMethods,
     CacheMethods,
+    EventMethods,
     AsRunnable,
     OfState,
     Generic[StateT, ContextT, InputT, OutputT],

@@ -54,12 +54,26 @@ def graph_run(graph: Pregel[Any, Any, Any, Any], prepared: Prepared, is_async: b
     ns = tuple(env.ns.split("|")) if env.ns else ()
     streams: list[Any] = []
     if "messages" in prepared.modes:
-        streams.append(StreamMessages(env.put_part, prepared.subgraphs, ns))
+        streams.append(_messages(prepared, manager)(env.put_part, prepared.subgraphs, ns))
     if "tools" in prepared.modes:
         streams.append(StreamTools(env.put_part, prepared.subgraphs, ns))
     if not manager.handlers and not streams:
         return None
     return GraphRun(manager, config.get("run_name") or graph.get_name(), config, streams, is_async)
+
+
+def _messages(prepared: Prepared, manager: Any) -> type[StreamMessages]:
+    """The handler that shows messages. Models listen to the one nearest to them: in events for an event stream, else
+    token by token, also where there is an event stream further out.
+    """
+    from surestep.integrations.langchain.events import StreamMessageEvents
+
+    if prepared.protocol:
+        return StreamMessageEvents
+    for name in ("handlers", "inheritable_handlers"):
+        found = getattr(manager, name)
+        setattr(manager, name, [handler for handler in found if not isinstance(handler, StreamMessageEvents)])
+    return StreamMessages
 
 
 def configured(

@@ -21,13 +21,12 @@ NAMES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "langgrap
 
 # What is not there yet, each with the work that brings it: modules, and methods of compiled graphs.
 LATER = {
-    "stream": "event streams",
     "pregel.remote": "the client of servers",
     "checkpoint.postgres": "PostgreSQL",
     "checkpoint.postgres.aio": "PostgreSQL",
     "checkpoint.postgres.base": "PostgreSQL",
 }
-LATER_METHODS = {"stream_events": "event streams"}
+LATER_METHODS: dict[str, str] = {}
 
 # What will not be there: LangGraph itself warns who uses it.
 NEVER = {

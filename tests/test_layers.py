@@ -24,7 +24,7 @@ WAITING |= {"threading", "time", "queue", "sqlite3", "datetime"}
 # Third-party packages that any module may import at its top, and those that few may import, lazily.
 EVERYWHERE = {"ormsgpack", "xxhash"}
 LAZY = {
-    "langchain_core": {"integrations", "graph/message.py", "graph/ui.py", "checkpoint/serde"},
+    "langchain_core": {"integrations", "graph/message.py", "graph/ui.py", "checkpoint/serde", "stream/transformers.py"},
     "pydantic": {""},
     "typing_extensions": {""},
     "rich": {"cli.py"},

@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from surestep.stream._convert import event_of
 from surestep.stream._types import ProtocolEvent, StreamTransformer, works_in_sync_runs
@@ -18,39 +18,43 @@ TransformerFactory = Callable[[tuple[str, ...]], StreamTransformer]
 
 Step = tuple[Any, str, tuple[Any, ...]]  # an object, the sync name of its method, and the arguments
 Script = Generator[Step, Any, Any]
-NOTHING: Final[Any] = object()
 
 
 def play(script: Script) -> Any:
     """Make the calls that a script asks for."""
-    result: Any = None
-    failure: BaseException | None = None
     try:
-        while True:
-            target, name, args = script.send(result) if failure is None else script.throw(failure)
-            result, failure = None, None
-            try:
-                result = getattr(target, name)(*args)
-            except Exception as error:
-                failure = error
+        _played(script, _called).send(None)  # it never has to wait
     except StopIteration as end:
         return end.value
+    raise AssertionError("a sync method waited")
 
 
 async def aplay(script: Script) -> Any:
     """The same with the async forms of the methods."""
+    return await _played(script, _awaited)
+
+
+async def _played(script: Script, call: Callable[[Any, str, tuple[Any, ...]], Awaitable[Any]]) -> Any:
     result: Any = None
     failure: BaseException | None = None
-    try:
-        while True:
-            target, name, args = script.send(result) if failure is None else script.throw(failure)
-            result, failure = None, None
-            try:
-                result = await getattr(target, f"a{name}")(*args)
-            except Exception as error:
-                failure = error
-    except StopIteration as end:
-        return end.value
+    while True:
+        try:
+            step = script.send(result) if failure is None else script.throw(failure)
+        except StopIteration as end:
+            return end.value
+        result, failure = None, None
+        try:
+            result = await call(*step)
+        except Exception as error:
+            failure = error
+
+
+async def _called(target: Any, name: str, args: tuple[Any, ...]) -> Any:
+    return getattr(target, name)(*args)
+
+
+async def _awaited(target: Any, name: str, args: tuple[Any, ...]) -> Any:
+    return await getattr(target, f"a{name}")(*args)
 
 
 class StreamMux:

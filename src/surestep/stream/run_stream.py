@@ -16,6 +16,8 @@ from surestep.stream._convert import convert_to_protocol_event
 from surestep.stream._mux import StreamMux
 from surestep.stream.stream_channel import StreamChannel
 
+__all__ = ("AsyncGraphRunStream", "AsyncSubgraphRunStream", "GraphRunStream", "SubgraphRunStream")
+
 
 class _RunStream:
     """What sync and async runs have in common: the projections, and how the run stands."""

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+__all__ = ("StreamChannel",)
+
 T = TypeVar("T")
 
 

@@ -17,6 +17,20 @@ from surestep.stream._types import ProtocolEvent, StreamTransformer
 from surestep.stream.run_stream import AsyncSubgraphRunStream, SubgraphRunStream
 from surestep.stream.stream_channel import StreamChannel
 
+__all__ = (
+    "CheckpointsTransformer",
+    "CustomTransformer",
+    "DebugTransformer",
+    "LifecyclePayload",
+    "LifecycleTransformer",
+    "MessagesTransformer",
+    "SubgraphStatus",
+    "SubgraphTransformer",
+    "TasksTransformer",
+    "UpdatesTransformer",
+    "ValuesTransformer",
+)
+
 SubgraphStatus = Literal["started", "completed", "failed", "interrupted", "drained"]
 Path = tuple[str, ...]
 
@@ -36,7 +50,7 @@ class LifecyclePayload(TypedDict, total=False):
 # modes as they are
 
 
-class ModeTransformer(StreamTransformer):
+class _ModeTransformer(StreamTransformer):
     """What one stream mode shows of the graph, as it is."""
 
     _native = True
@@ -57,7 +71,7 @@ class ModeTransformer(StreamTransformer):
         return True
 
 
-class ValuesTransformer(ModeTransformer):
+class ValuesTransformer(_ModeTransformer):
     """`values`: the state after each step."""
 
     mode = "values"
@@ -78,35 +92,35 @@ class ValuesTransformer(ModeTransformer):
         return super().process(event)
 
 
-class UpdatesTransformer(ModeTransformer):
+class UpdatesTransformer(_ModeTransformer):
     """`updates`: what each node wrote."""
 
     mode = "updates"
     required_stream_modes = ("updates",)
 
 
-class CustomTransformer(ModeTransformer):
+class CustomTransformer(_ModeTransformer):
     """`custom`: what nodes write to the stream."""
 
     mode = "custom"
     required_stream_modes = ("custom",)
 
 
-class CheckpointsTransformer(ModeTransformer):
+class CheckpointsTransformer(_ModeTransformer):
     """`checkpoints`: each checkpoint as it is made."""
 
     mode = "checkpoints"
     required_stream_modes = ("checkpoints",)
 
 
-class DebugTransformer(ModeTransformer):
+class DebugTransformer(_ModeTransformer):
     """`debug`: checkpoints and tasks with their step and time."""
 
     mode = "debug"
     required_stream_modes = ("debug",)
 
 
-class TasksTransformer(ModeTransformer):
+class TasksTransformer(_ModeTransformer):
     """`tasks`: the start and the end of each task."""
 
     mode = "tasks"

@@ -102,9 +102,7 @@ def modes_as_projections(E: Engine) -> Any:
         return {"log": ["w"]}
 
     app = E.graph(Log, {"w": write}, "START > w").compile(checkpointer=E.saver())
-    return [
-        read(E, getattr(run(E, app, {"log": []}, E.config(name), transformers=classes), name)) for name in names
-    ]
+    return [read(E, getattr(run(E, app, {"log": []}, E.config(name), transformers=classes), name)) for name in names]
 
 
 @program()

@@ -260,7 +260,12 @@ def test_a_graph_ends_with_the_task_it_runs_in(said: Any, expected: Any) -> None
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(None, "completed"), (GraphInterrupt(), "interrupted"), (GraphDrained("x"), "drained"), (ValueError("x"), "failed")],
+    [
+        (None, "completed"),
+        (GraphInterrupt(), "interrupted"),
+        (GraphDrained("x"), "drained"),
+        (ValueError("x"), "failed"),
+    ],
 )
 def test_a_graph_that_is_open_ends_with_the_run(error: Any, status: str) -> None:
     mux, life, handle = followed()

@@ -70,6 +70,13 @@ def failure(E: Engine, broken: bool) -> Any:
     return E.graph(Log, nodes("ab", bad=bad), "START > a", "START > bad", "a, bad > b"), {}
 
 
+def handler(E: Engine, broken: bool) -> Any:
+    def bad(state: Any) -> Any:
+        raise Boom("bad")
+
+    return E.graph(Log, nodes("b", bad=(bad, {"error_handler": ask(E, "what now?")})), "START > bad", "START > b"), {}
+
+
 def kinds_of_values(E: Engine, broken: bool) -> Any:
     import datetime
     import decimal
@@ -161,6 +168,26 @@ def test_a_thread_changes_hands(graph: Any, direction: Any, way: Any, caplog: An
         ours._loop = None  # it is the other engine's, which closes it
         expected = alone(graph, driver)
         assert normal(ref.state(apps["langgraph"], ref.config()).values) == expected
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@pytest.mark.parametrize("direction", DIRECTIONS, ids=">".join)
+def test_a_handler_that_asked_changes_hands(direction: Any, way: Any) -> None:
+    """No snapshot shows its question, so it is answered by the id that the first engine gave it."""
+    first, second = direction
+    driver, savers = way
+    with Engine("langgraph", driver, savers) as ref, Engine("surestep", driver, savers) as ours:
+        ours._loop = ref.loop  # the saver belongs to it
+        try:
+            by = {"langgraph": ref, "surestep": ours}
+            saver = ref.saver()
+            savers_of = {"langgraph": saver, "surestep": twin(saver, ours.JsonPlusSerializer())}
+            apps = {root: app(E, handler, savers_of[root]) for root, E in by.items()}
+            (question,) = by[first].invoke(apps[first], {"log": ["in"]}, ref.config())["__interrupt__"]
+            answer = by[second].Command(resume={question.id: "this"})
+            assert by[second].invoke(apps[second], answer, ref.config()) == {"log": ["in", "b", "what now?=this"]}
+        finally:
+            ours._loop = None  # it is the other engine's, which closes it
 
 
 def same_view(by: dict[str, Engine], apps: dict[str, Any]) -> None:

@@ -65,7 +65,7 @@ class Task:
         self.writes: Sequence[tuple[str, Any]] = ()
         self.answers: Sequence[Any] = ()
         self.call: Call | None = None
-        self.failed: tuple[str, BaseException] | None = None  # handlers: the node that failed, and how
+        self.failed: tuple[Task, BaseException] | None = None  # handlers: the task that failed, and how
         self.first_started: float | None = None  # set by the driver: seconds since the epoch
         self.restored = False  # its writes come from the saver (or the cache): it does not run
         self._id: str | None = None
@@ -76,14 +76,21 @@ class Task:
     def id(self) -> str:
         if self._id is None:
             anchor, name = self.anchor, self.name
-            cns = self.cns if self.call is not None or anchor.ns else name
+            cns = self.cns if self.above is not None or anchor.ns else name
             self._id = task_id(anchor.id_bytes, anchor.format, cns, str(self.step), name, *self.id_parts)
         return self._id
 
     @property
+    def above(self) -> Task | None:
+        """The task of the same graph that it hangs below: the one that called it, or whose failure it handles."""
+        if self.call is not None:
+            return self.call.parent
+        return self.failed[0] if self.failed is not None else None
+
+    @property
     def cns(self) -> str:
-        """Its namespace without its id. A called task hangs below the task that called it."""
-        return child_ns(self.call.parent.ns if self.call is not None else self.anchor.ns, self.name)
+        """Its namespace without its id."""
+        return child_ns(self.above.ns if self.above is not None else self.anchor.ns, self.name)
 
     @property
     def ns(self) -> str:
@@ -158,11 +165,11 @@ def called(head: Head, call: Call, step: int) -> Task:
 
 
 def handler(head: Head, failed: Task, node: NodePlan, error: BaseException) -> Task:
-    """The error handler of a failed task; it gets that task's input."""
+    """The error handler of a failed task; it gets that task's input and hangs below it."""
     path = (*failed.path[:3], "node_error_handler", False)
     parts = (PUSH, "node_error_handler", failed.id)
     task = Task(head, node.name, node, path, (PUSH,), parts, failed.input, failed.step)
-    task.failed = (failed.name, error)
+    task.failed = (failed, error)
     return task
 
 

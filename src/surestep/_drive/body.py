@@ -62,7 +62,7 @@ def addressed_to_me(command: Command[Any], context: TaskContext) -> Command[Any]
     if command.graph in (task.ns, recast(task.ns), task.name):
         return Command(update=command.update, goto=command.goto)
     if command.graph == Command.PARENT:
-        above = [part for part in task.ns.split(NS_SEP)[:-1]]
+        above = context.env.ns.split(NS_SEP)
         while above and above[-1].isdigit():
             above.pop()
         command = Command(graph=NS_SEP.join(above), update=command.update, goto=command.goto)

@@ -116,7 +116,7 @@ class TaskContext:
     @property
     def node_error(self) -> NodeError | None:
         failed = self.task.failed
-        return NodeError(*failed) if failed is not None else None
+        return NodeError(failed[0].name, failed[1]) if failed is not None else None
 
     @property
     def stream_writer(self) -> Callable[[Any], None]:
@@ -126,7 +126,7 @@ class TaskContext:
         if not self.fenced:
             self.sign_of_life()
             if self.env.custom:
-                self.env.show("custom", chunk)
+                self.env.show(self.task, "custom", chunk)
 
     def heartbeat(self) -> None:
         """Tell the idle timeout that the node is alive."""

@@ -151,8 +151,11 @@ class Env:
         if classes and allow is not None:
             self.cache = allow(classes)
 
-    def show(self, mode: str, payload: Any) -> None:
-        self.put_part(self.part((mode, payload)))
+    def show(self, task: Task, mode: str, payload: Any) -> None:
+        """Put something of a task on the stream. What hangs below another task is shown at that one's place."""
+        part = self.part((mode, payload))
+        above = task.above
+        self.put_part(part if above is None else part._replace(ns=tuple(above.ns.split(NS_SEP))))
 
     def part(self, emitted: Emit | tuple[str, Any]) -> Part:
         """A mode and what is to be shown in it, as a part of the stream."""

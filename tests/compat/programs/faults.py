@@ -220,6 +220,48 @@ def handler_of_a_node_that_is_a_graph(E: Engine) -> Any:
 
 
 @program()
+def handler_that_runs_a_graph(E: Engine) -> Any:
+    """It hangs below the task that failed, and what it runs below itself."""
+    inner = E.graph(Log, {"x": say("x"), "q": ask(E, "?")}, "START > x > q").compile()
+
+    async def handler(state: Any) -> Any:
+        where = E.get_config()["configurable"]["checkpoint_ns"]
+        E.get_stream_writer()(where)
+        return await E.inner(inner, {"log": [where]})
+
+    app = handled(E, handler).compile(checkpointer=E.saver())
+    given = {"log": []}, E.Command(resume="ok")
+    modes = ["values", "updates", "custom", "tasks"]
+    return [E.attempt(E.stream, app, each, E.config(), stream_mode=modes, subgraphs=True) for each in given]
+
+
+@differs(
+    "The parents of a checkpoint are graphs, not tasks",
+    ours=[[""]] * 3,
+    theirs=[["", "bad"]] * 3,
+)
+def parents_of_a_graph_in_a_handler(E: Engine) -> Any:
+    inner = E.graph(Log, {"x": say("x")}, "START > x").compile()
+    saver = E.saver()
+
+    async def handler(state: Any) -> Any:
+        return await E.inner(inner, {"log": []})
+
+    E.invoke(handled(E, handler).compile(checkpointer=saver), {"log": []}, E.config())
+    parents = [row.metadata["parents"] for row in E.rows(saver, E.config())]
+    return [sorted(ns.split(":")[0] for ns in each) for each in parents if each]
+
+
+@program()
+def handler_in_a_subgraph_shows_something(E: Engine) -> Any:
+    def handler(state: Any) -> Any:
+        E.get_stream_writer()("custom")
+
+    app = E.graph(Log, {"sub": handled(E, handler).compile()}, "START > sub").compile()
+    return [E.stream(app, {"log": []}, stream_mode="custom", subgraphs=deep) for deep in (True, False)]
+
+
+@program()
 def handler_of_a_send(E: Engine) -> Any:
     def route(state: Any) -> Any:
         return [E.Send("w", {"n": n}) for n in range(3)]
@@ -393,6 +435,19 @@ def router_that_failed_once(E: Engine) -> Any:
     app = app.compile(checkpointer=E.saver())
     E.attempt(E.invoke, app, {"log": []}, E.config())
     return E.invoke(app, None, E.config()), runs
+
+
+@differs(
+    "A handler's command for the graph around its own gets there",
+    ours={"log": ["up"]},
+    theirs=lambda got: got[:2] == ("error", "ParentCommand"),
+)
+def handler_in_a_subgraph_commands_the_parent(E: Engine) -> Any:
+    def handler(state: Any) -> Any:
+        return E.Command(graph=E.Command.PARENT, update={"log": ["up"]})
+
+    app = E.graph(Log, {"sub": handled(E, handler).compile()}, "START > sub").compile()
+    return E.attempt(E.invoke, app, {"log": []})
 
 
 @differs(

@@ -254,6 +254,23 @@ def streams_of_an_entrypoint(E: Engine) -> Any:
     return [E.stream(app, 1, E.config(mode), stream_mode=mode) for mode in MODES]
 
 
+@program()
+def what_a_task_shows(E: Engine) -> Any:
+    """It is shown where its caller is."""
+    t = Tasks(E)
+    inner = t.task("inner", lambda n: E.get_stream_writer()(f"inner {n}"))
+
+    async def outer(n: Any) -> Any:
+        E.get_stream_writer()(f"outer {n}")
+        return await t.of(inner(n))
+
+    async def flow(n: Any) -> Any:
+        return await t.of(E.task(name="outer")(E.node(outer))(n))
+
+    app = t.flow(flow)
+    return [E.stream(app, 1, E.config(str(deep)), stream_mode="custom", subgraphs=deep) for deep in (True, False)]
+
+
 @differs(
     "A task that has returned is not carried out again when its caller is tried again",
     ours=lambda got: got == [["paid", 2], {"pay": 1}],

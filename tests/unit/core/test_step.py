@@ -139,7 +139,7 @@ def test_rule_5_a_handler_starts_after_the_failure_is_kept_and_the_run_goes_on()
     nodes = {
         "first": first("a"),
         "a": fails(ValueError("no")),
-        "h": lambda task, attempt: [("x", [task.failed[0]])],
+        "h": lambda task, attempt: [("x", [task.failed[0].name])],
     }
     player = Player(nodes)
     outcome = player.play(start(graph, "go", saver=True))

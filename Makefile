@@ -26,7 +26,7 @@ soak: .venv/.dev  ## The long runs of the tests too
 	$(BIN)/python -m pytest
 
 clean:  ## Throw .venv and the caches away
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-packages .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
 # Stamps, newer than pyproject.toml once their packages are installed. The developer's packages include
 # the demo's, so after `make test` the demo installs nothing.

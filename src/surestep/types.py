@@ -207,6 +207,12 @@ def _warn(message: str, category: type[Warning]) -> None:
     warn(message, category, stacklevel=3)
 
 
+_ACCESS = (
+    "Accessing GraphOutput via `{}` is deprecated. "
+    "Use `result.value` for the output, or `result.interrupts` for interrupts."
+)
+
+
 @dataclass(frozen=True)
 class GraphOutput(Generic[OutputT]):
     """What `invoke(..., version="v2")` returns: the output and the interrupts that the run stopped at."""
@@ -216,11 +222,7 @@ class GraphOutput(Generic[OutputT]):
 
     def __getitem__(self, key: str) -> Any:
         """Deprecated: the output's `key`, or the interrupts for "__interrupt__"."""
-        _warn(
-            "Accessing GraphOutput via `result[key]` is deprecated. "
-            "Use `result.value` for the output, or `result.interrupts` for interrupts.",
-            LangGraphDeprecatedSinceV11,
-        )
+        _warn(_ACCESS.format("result[key]"), LangGraphDeprecatedSinceV11)
         if key == "__interrupt__":
             return self.interrupts
         if isinstance(self.value, dict):
@@ -232,11 +234,7 @@ class GraphOutput(Generic[OutputT]):
 
     def __contains__(self, key: str) -> bool:
         """Deprecated: whether the output has `key`; "__interrupt__" stands for the interrupts."""
-        _warn(
-            "Accessing GraphOutput via `key in result` is deprecated. "
-            "Use `result.value` for the output, or `result.interrupts` for interrupts.",
-            LangGraphDeprecatedSinceV11,
-        )
+        _warn(_ACCESS.format("key in result"), LangGraphDeprecatedSinceV11)
         if key == "__interrupt__":
             return bool(self.interrupts)
         return key in self.value if isinstance(self.value, dict) else hasattr(self.value, key)

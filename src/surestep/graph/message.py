@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, cast
 
 from surestep._context import current_task
+from surestep.graph._by_id import merged_by_id
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -83,26 +84,15 @@ def _merge(left: Identified, right: Identified, kind: type[_Kind]) -> list[Any]:
     news, cleared = _after_clear(news, kind)
     if cleared:
         return news
-    merged = list(messages)
-    positions: dict[str | None, int] = dict(zip(ids, range(len(ids)), strict=True))
-    removed = set()
-    for message in news:
-        id = kind.id_of(message)
-        known = positions.get(id)
-        if kind.is_removal(message):
-            if known is None:
-                raise ValueError(
-                    f"Attempting to delete a message with an ID that doesn't exist ({id!r}): "
-                    "use the id of a message that is in the state, or REMOVE_ALL_MESSAGES."
-                )
-            removed.add(id)
-        elif known is None:
-            positions[id] = len(merged)
-            merged.append(message)
-        else:
-            removed.discard(id)
-            merged[known] = message
-    return [message for message in merged if kind.id_of(message) not in removed] if removed else merged
+    return merged_by_id(
+        messages,
+        ids,
+        news,
+        id_of=kind.id_of,
+        is_removal=kind.is_removal,
+        unknown="Attempting to delete a message with an ID that doesn't exist ({id!r}): "
+        "use the id of a message that is in the state, or REMOVE_ALL_MESSAGES.",
+    )
 
 
 def _all_new(ids: list[str], new: list[str]) -> bool:

@@ -21,7 +21,7 @@ from surestep.graph._ordered import OrderedSet
 from surestep.graph._schema import ROOT, Analysis, analyse
 from surestep.graph._spec import DEFAULT_HANDLER, NodeDefaults, Retries, StateNodeSpec, handler_name
 from surestep.managed.base import ManagedValueSpec
-from surestep.pregel._deprecated import renamed
+from surestep.pregel._deprecated import by_either_name
 from surestep.pregel.node import refuse_sync_timeout
 from surestep.types import CachePolicy, TimeoutPolicy, TracePolicy, ensure_valid_checkpointer
 from surestep.typing import ContextT, InputT, OfState, OutputT, StateT
@@ -72,15 +72,9 @@ class StateGraph(OfState, Generic[StateT, ContextT, InputT, OutputT]):
         output_schema: type[OutputT] | None = None,
         **deprecated: Any,
     ) -> None:
-        if "config_schema" in deprecated:
-            value = renamed("config_schema", "context_schema", deprecated.pop("config_schema"))
-            context_schema = context_schema or value
-        if "input" in deprecated:
-            value = renamed("input", "input_schema", deprecated.pop("input"))
-            input_schema = input_schema or value
-        if "output" in deprecated:
-            value = renamed("output", "output_schema", deprecated.pop("output"))
-            output_schema = output_schema or value
+        context_schema = by_either_name(deprecated, "config_schema", "context_schema", context_schema)
+        input_schema = by_either_name(deprecated, "input", "input_schema", input_schema)
+        output_schema = by_either_name(deprecated, "output", "output_schema", output_schema)
         _refuse(deprecated, "StateGraph")
         self.nodes = {}
         self.edges = OrderedSet()
@@ -185,12 +179,8 @@ class StateGraph(OfState, Generic[StateT, ContextT, InputT, OutputT]):
         Raises ValueError for a name that is taken, reserved, or contains "|" or ":"; TypeError for an action
         that can't be run.
         """
-        if "retry" in deprecated:
-            value = renamed("retry", "retry_policy", deprecated.pop("retry"))
-            retry_policy = retry_policy or value
-        if "input" in deprecated:
-            value = renamed("input", "input_schema", deprecated.pop("input"))
-            input_schema = input_schema or value
+        retry_policy = by_either_name(deprecated, "retry", "retry_policy", retry_policy)
+        input_schema = by_either_name(deprecated, "input", "input_schema", input_schema)
         _refuse(deprecated, "add_node")
         name, action = self._named(node, action)
         schema = input_schema if input_schema is not None else input_hint(action) or self.state_schema

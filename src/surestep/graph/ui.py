@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 from uuid import uuid4
 
 from surestep._context import current_task
+from surestep.graph._by_id import merged_by_id
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
@@ -115,26 +116,20 @@ def ui_message_reducer(
 
     Raises ValueError for the removal of an id that is not there.
     """
-    merged: list[AnyUIMessage] = list(left) if isinstance(left, list) else [left]
-    positions = {element.get("id"): index for index, element in enumerate(merged)}
-    removed = set()
-    for element in right if isinstance(right, list) else [right]:
-        id = element.get("id")
-        known = positions.get(id)
-        if element["type"] == "remove-ui":
-            if known is None:
-                raise ValueError(
-                    f"Attempting to delete an UI message with an ID that doesn't exist ({id!r}): "
-                    "use the id of an element that is in the state."
-                )
-            removed.add(id)
-        elif known is None:
-            positions[id] = len(merged)
-            merged.append(element)
-        else:
-            removed.discard(id)
-            before: Any = merged[known]
-            if element.get("metadata", {}).get("merge", False):
-                element = {**element, "props": {**before["props"], **element["props"]}}
-            merged[known] = element
-    return [element for element in merged if element.get("id") not in removed]
+    known: list[AnyUIMessage] = left if isinstance(left, list) else [left]
+    return merged_by_id(
+        known,
+        (element.get("id") for element in known),
+        right if isinstance(right, list) else [right],
+        id_of=lambda element: element.get("id"),
+        is_removal=lambda element: element["type"] == "remove-ui",
+        unknown="Attempting to delete an UI message with an ID that doesn't exist ({id!r}): "
+        "use the id of an element that is in the state.",
+        replacing=_replaced,
+    )
+
+
+def _replaced(before: Any, new: Any) -> Any:
+    if new.get("metadata", {}).get("merge", False):
+        return {**new, "props": {**before["props"], **new["props"]}}
+    return new

@@ -21,7 +21,6 @@ NAMES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "langgrap
 
 # What is not there yet, each with the work that brings it: modules, and methods of compiled graphs.
 LATER = {
-    "pregel.remote": "the client of servers",
     "checkpoint.postgres": "PostgreSQL",
     "checkpoint.postgres.aio": "PostgreSQL",
     "checkpoint.postgres.base": "PostgreSQL",

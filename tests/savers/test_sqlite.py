@@ -201,6 +201,22 @@ def test_a_write_waits_until_it_is_let_in(path: str) -> None:
         assert thread.get().checkpoint["channel_values"]["n"] == 7  # type: ignore[union-attr]
 
 
+def test_a_read_waits_for_whoever_has_the_file_to_himself(path: str) -> None:
+    """As the last one to close it has, while the write-ahead log is cleared away."""
+    with SqliteSaver.from_conn_string(path) as saver:
+        fill(saver)
+    other = connect(path)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("CREATE TABLE mine (x)")
+    with SqliteSaver.from_conn_string(path) as saver:
+        saver.conn.execute("PRAGMA busy_timeout = 0")  # so that the saver's own patience is what waits
+        saver._runner._ready = True  # type: ignore[attr-defined]  # the database is
+        waited: list[bool] = []
+        saver._runner._sleep = lambda: (waited.append(True), other.close())  # type: ignore[assignment, func-returns-value]
+        assert len(ids(saver.list(at("t")))) == 3
+        assert waited == [True]
+
+
 def test_patience_ends(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("surestep._sql.run.BUSY_SECONDS", 0.0)
     with SqliteSaver.from_conn_string(path) as saver:

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -167,6 +167,8 @@ class SqliteRunner:
         self._patiently(begin)
         try:
             try:
+                if type(statement) is tuple:  # a read transaction begins with its first statement
+                    statement = send(self._patiently(*statement).fetchall())
                 while True:
                     if type(statement) is Many:
                         self.conn.executemany(*statement)
@@ -185,14 +187,13 @@ class SqliteRunner:
                 execute("ROLLBACK")
             raise
 
-    def _patiently(self, sql: str) -> None:
+    def _patiently(self, sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Execute a statement that may have to wait for other connections, longer than SQLite waits by
         itself."""
         deadline = 0.0
         while True:
             try:
-                self.conn.execute(sql)
-                return
+                return self.conn.execute(sql, params)
             except Exception as error:
                 if not getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                     raise

@@ -159,7 +159,12 @@ class Env:
 
     def part(self, emitted: Emit | tuple[str, Any]) -> Part:
         """A mode and what is to be shown in it, as a part of the stream."""
-        return Part(tuple(self.ns.split(NS_SEP)) if self.ns else (), *emitted)
+        return Part(self.path, *emitted)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The namespace as parts of the stream have it."""
+        return tuple(self.ns.split(NS_SEP)) if self.ns else ()
 
     def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
         return self.calls(context, name, spec, raw)

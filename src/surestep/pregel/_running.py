@@ -271,7 +271,7 @@ def _stream_plan(
     options = _durability_of(options)
     prepared = prepare(graph, Call(input, config, modes=modes | printed, **options))
     live = prepared.subgraphs or not modes.isdisjoint(("custom", "messages", "tools"))
-    shape = shaper(tagged, prepared.subgraphs, version, graph._coerce_output)
+    shape = shaper(tagged, prepared.subgraphs, version, prepared.env.path, graph._coerce_output)
     return prepared, _printing(shape, printed, modes), live
 
 

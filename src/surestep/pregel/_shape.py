@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from surestep.pregel.main import Pregel
 
 
-def shaper(tagged: bool, subgraphs: bool, version: str, coerce: Callable[[str, Any], Any]) -> Callable[[Part], Any]:
-    """How a part is handed to the caller."""
+def shaper(
+    tagged: bool, subgraphs: bool, version: str, ns: tuple[str, ...], coerce: Callable[[str, Any], Any]
+) -> Callable[[Part], Any]:
+    """How a part is handed to the caller of the graph whose namespace is `ns`."""
     if version == "v2":
-        return lambda part: as_v2(part, coerce)
+        return lambda part: as_v2(part, ns, coerce)
     if tagged and subgraphs:
         return lambda part: (part.ns, part.mode, part.payload)
     if tagged:
@@ -28,7 +30,7 @@ def shaper(tagged: bool, subgraphs: bool, version: str, coerce: Callable[[str, A
     return lambda part: part.payload
 
 
-def as_v2(part: Part, coerce: Callable[[str, Any], Any]) -> dict[str, Any]:
+def as_v2(part: Part, ns: tuple[str, ...], coerce: Callable[[str, Any], Any]) -> dict[str, Any]:
     """A part as a dict that says of itself what it is."""
     data, extra = part.payload, {}
     if part.mode == "values":
@@ -37,7 +39,7 @@ def as_v2(part: Part, coerce: Callable[[str, Any], Any]) -> dict[str, Any]:
             questions = tuple(data[INTERRUPT])
             data = {key: value for key, value in data.items() if key != INTERRUPT}
         extra = {"interrupts": questions}
-    if not part.ns:
+    if part.ns == ns:  # a nested graph's state is no instance of this one's classes
         data = coerce(part.mode, data)
     return {"type": part.mode, "ns": part.ns, "data": data, **extra}
 

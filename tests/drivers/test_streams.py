@@ -11,6 +11,8 @@ import pytest
 from cases.shared import Bodies, Log, say
 from harness.engine import Boom, Engine
 
+from surestep._drive.gate import LIMIT
+
 PATIENCE = 10.0
 
 
@@ -153,3 +155,154 @@ def test_print_mode_prints(E: Engine, capsys: Any) -> None:
     E.invoke(app, {"log": []}, print_mode=["updates", "values"])
     printed = capsys.readouterr().out
     assert "[updates]" in printed and "[values]" in printed
+
+
+# -- a reader that is slow, or leaves ------------------------------------------------------------------------
+
+
+def time_passes(E: Engine, until: Any = None) -> None:
+    """Lets nodes run without reading: for a while, or until something has happened."""
+
+    async def run() -> None:
+        for _ in range(50 if until is None else 5000):
+            if until is not None and until():
+                return
+            await asyncio.sleep(0.001)
+
+    if E.is_async:
+        E.wait(run())
+    else:
+        asyncio.run(run())
+
+
+class Talker:
+    """A node that writes `count` chunks and counts them."""
+
+    def __init__(self, E: Engine, count: int) -> None:
+        self.E, self.count, self.written, self.runs = E, count, 0, 0
+
+    async def talk(self, state: Any) -> Any:
+        writer = self.E.get_stream_writer()
+        self.runs += 1
+        for n in range(self.count):
+            writer(n)
+            self.written += 1
+            await self.E.sleep(0)
+        return {"log": ["talked"]}
+
+    def talk_in_a_thread(self, state: Any) -> Any:
+        return asyncio.run(Talker.talk(self, state))
+
+    def is_far_ahead(self) -> bool:
+        return self.written >= LIMIT
+
+
+def talking(E: Engine, count: int, inside: bool = False, **options: Any) -> tuple[Talker, Any]:
+    talker = Talker(E, count)
+    talk = talker.talk_in_a_thread if E.driver == "mixed" else talker.talk
+    graph = E.graph(Log, {"talks": talk, "end": say("end")}, "START > talks > end")
+    if inside:
+        graph = E.graph(Log, {"sub": graph.compile()}, "START > sub")
+    return talker, graph.compile(**options)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_slow_reader_slows_a_node_down(E: Engine, inside: bool) -> None:
+    talker, app = talking(E, 3 * LIMIT, inside)
+    following, close = open_stream(E, app, {"log": []}, stream_mode="custom", subgraphs=inside)
+    seen = [following()]
+    time_passes(E, talker.is_far_ahead)
+    time_passes(E)
+    assert talker.written <= LIMIT + 2, "the node ran ahead of its reader"
+    while len(seen) < 3 * LIMIT:
+        seen.append(following())
+        assert talker.written <= len(seen) + LIMIT + 1
+    assert [chunk[1] if inside else chunk for chunk in seen] == list(range(3 * LIMIT))
+    close()
+
+
+def test_a_reader_that_leaves_lets_a_node_go_that_it_held_up(E: Engine) -> None:
+    talker, app = talking(E, 3 * LIMIT, checkpointer=E.saver())
+    following, close = open_stream(E, app, {"log": []}, E.config(), stream_mode="custom")
+    assert following() == 0
+    time_passes(E, talker.is_far_ahead)
+    close()
+    assert E.invoke(app, None, E.config())["log"] == ["talked", "end"]
+    assert talker.runs == 1 + E.is_async  # there the node was cancelled; a thread of our own comes to its end
+
+
+def test_a_reader_that_is_cancelled_while_it_waits(E: Engine) -> None:
+    if not E.is_async:
+        return  # there is no cancelling a thread
+    bodies = Bodies(E)
+    hold = asyncio.Event()
+
+    async def slow(state: Any) -> Any:
+        if not hold.is_set():
+            hold.set()
+            await asyncio.sleep(PATIENCE)
+        return {"log": ["slow"]}
+
+    app = E.graph(Log, {"a": bodies.say("a"), "slow": slow}, "START > a > slow").compile(checkpointer=E.saver())
+    seen: list[Any] = []
+
+    async def read() -> None:
+        async for chunk in app.astream({"log": []}, E.config(), stream_mode="updates"):
+            seen.append(chunk)
+
+    async def run() -> Any:
+        reader = asyncio.create_task(read())
+        await asyncio.wait_for(hold.wait(), PATIENCE)
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        return await app.ainvoke(None, E.config())
+
+    assert E.wait(run())["log"] == ["a", "slow"]
+    assert seen == [{"a": {"log": ["a"]}}] and bodies.runs["a"] == 1
+
+
+def test_a_break_in_the_middle_and_the_rest_of_the_run(E: Engine) -> None:
+    bodies = Bodies(E)
+    app = E.graph(Log, {n: bodies.say(n) for n in "abc"}, "START > a > b > c").compile(checkpointer=E.saver())
+
+    async def read() -> None:
+        async for chunk in app.astream({"log": []}, E.config(), stream_mode="updates"):
+            if "b" in chunk:
+                break
+
+    if E.is_async:
+        E.wait(read())
+        time_passes(E)
+    else:
+        for chunk in app.stream({"log": []}, E.config(), stream_mode="updates"):
+            if "b" in chunk:
+                break
+    gc.collect()
+    assert E.invoke(app, None, E.config())["log"] == ["a", "b", "c"]
+    assert bodies.runs == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_stream_read_inside_a_stream(E: Engine) -> None:
+    """A node streams a graph for itself, and leaves early; the outer reader sees the same parts until then."""
+    bodies = Bodies(E)
+    inner = E.graph(Log, {n: bodies.say(n) for n in "xyz"}, "START > x > y > z").compile()
+    seen: list[Any] = []
+
+    def call(state: Any) -> Any:
+        stream = inner.stream({"log": []}, stream_mode="updates")
+        seen.append(next(stream))
+        stream.close()
+        return {"log": ["called"]}
+
+    async def acall(state: Any) -> Any:
+        stream = inner.astream({"log": []}, stream_mode="updates")
+        seen.append(await anext(stream))
+        await stream.aclose()
+        return {"log": ["called"]}
+
+    app = E.graph(Log, {"call": acall if E.is_async else call}, "START > call").compile()
+    parts = E.stream(app, {"log": []}, stream_mode="updates", subgraphs=True)
+    assert seen == [{"x": {"log": ["x"]}}]
+    assert [(len(ns), [*update]) for ns, update in parts] == [(1, ["x"]), (0, ["call"])]
+    assert bodies.runs == {"x": 1}

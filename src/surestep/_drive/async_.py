@@ -23,6 +23,8 @@ from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.driver import AT_ONCE, Caching, Driver, Loading, Saving
 from surestep._drive.env import Env
+from surestep._drive.gate import PATIENCE
+from surestep._drive.pace import Paced
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 from surestep._drive.scope import InScope
 from surestep._drive.sync import noted
@@ -31,6 +33,8 @@ from surestep.errors import NodeCancelledError
 
 class AsyncDriver(Driver):
     """One run on an event loop."""
+
+    patience = PATIENCE
 
     def __init__(self, env: Env, port: SaverPort | None, *args: Any, **kwargs: Any) -> None:
         super().__init__(env, port, *args, **kwargs)
@@ -90,6 +94,7 @@ class AsyncDriver(Driver):
 
     async def _finish(self, core: Any) -> None:
         """The caller is gone or was cancelled: let the core settle, show nothing more. Not to be cancelled itself."""
+        self._unread()
         await _through(self._wind_up(core))
 
     async def _wind_up(self, core: Any) -> None:
@@ -143,7 +148,10 @@ class AsyncDriver(Driver):
         while not self.inbox:
             self.wake = self.loop.create_future()
             await self.wake
-        return self.inbox.popleft()
+        item = self.inbox.popleft()
+        if self.gate is not None and type(item) is Part:
+            self.gate.taken()
+        return item
 
     async def _hear(self, command: Next) -> Any:
         self._queue(command)
@@ -264,7 +272,8 @@ class AsyncDriver(Driver):
                 if context.task.timeout is not None:
                     watch = Watch(self, context)
                 tracer = self.env.tracer
-                await run_async(body(context) if tracer is None else tracer.body(context), context)
+                played = run_async(body(context) if tracer is None else tracer.body(context), context)
+                await (played if self.gate is None else Paced(played, self.gate))
             finally:
                 if watch is not None:
                     watch.cancel()
@@ -293,6 +302,7 @@ class AsyncDriver(Driver):
 
     async def _close(self) -> None:
         """Nothing of the run is left behind."""
+        self._unread()
         self._stop_clock()
         if self.background is not None:
             await _through(self.background.close())

@@ -28,6 +28,7 @@ from surestep._core.commands import (
 from surestep._core.events import Part
 from surestep._drive.context import TaskContext
 from surestep._drive.env import Env, Sink
+from surestep._drive.gate import Gate
 from surestep._drive.saving import SaverCall, SaverPort
 
 Saving: TypeAlias = Save | Commit
@@ -42,6 +43,7 @@ class Driver:
 
     # each driver's own
     put: Callable[[Any], None]  # takes in an event or a part, from any thread
+    patience: float | None  # seconds that a thread waits for the stream's reader; None: as long as it takes
     call: Callable[[TaskContext, str, Any, Any], Any]  # starts a task for a running one
     _hear: Callable[[Next], Any]  # starts what is to be started; the next event
     _spawn: Callable[[Spawn], None]
@@ -78,11 +80,13 @@ class Driver:
         self.outbox: deque[Part] = deque()  # parts that came while the consumer could not look
         self.core: Any = None
         self.thread = threading.get_ident()
-        env.put_part = self.above.put if self.above is not None and not modes else self.put
+        self.gate = Gate(self.put, self.patience) if live else None
+        put = self.put if self.gate is None else self.gate.put
+        env.put_part = self.above.put if self.above is not None and not modes else put
         env.calls = self.call
         env.down = self.above
         if subgraphs:
-            env.down = Sink(modes | (self.above.modes if self.above is not None else frozenset()), self.put)
+            env.down = Sink(modes | (self.above.modes if self.above is not None else frozenset()), put)
 
     def _do(self, command: Any) -> Any:
         """Carry a command out: the reply to it, in the async driver to be awaited unless its kind is in `AT_ONCE`."""
@@ -105,6 +109,11 @@ class Driver:
         return self._load(command)
 
     # the stream
+
+    def _unread(self) -> None:
+        """Nobody reads the stream any more."""
+        if self.gate is not None:
+            self.gate.close()
 
     def _emit(self, command: Emit) -> Part | None:
         return self._show(self.env.part(command))

@@ -34,6 +34,8 @@ MAX_THREADS = min(32, (os.cpu_count() or 1) + 4)  # a run's default limit, as co
 class SyncDriver(Driver):
     """One run on threads."""
 
+    patience = None
+
     def __init__(self, env: Env, port: SaverPort | None, *args: Any, **kwargs: Any) -> None:
         self.inbox: SimpleQueue[Any] = SimpleQueue()
         self.put = self.inbox.put
@@ -80,11 +82,13 @@ class SyncDriver(Driver):
             self._finish(core)
             raise
         finally:
+            self._unread()
             if self.background is not None:
                 self.background.close()
 
     def _finish(self, core: Any) -> None:
         """The caller is gone: let the core settle, show nothing more."""
+        self._unread()
         try:
             command = core.throw(RunStopped())
             while True:
@@ -192,9 +196,12 @@ class SyncDriver(Driver):
                     step, self.deadline = self.deadline[0], None
                     return StepExpired(step)
             try:
-                return self.inbox.get(timeout=timeout)
+                item = self.inbox.get(timeout=timeout)
             except Empty:
                 continue
+            if self.gate is not None and type(item) is Part:
+                self.gate.taken()
+            return item
 
     def _hear(self, command: Next) -> Any:
         self._queue(command)

@@ -239,3 +239,51 @@ def with_config_keeps_the_output_type(E: Engine) -> Any:
 def modes_in_a_tuple(E: Engine) -> Any:
     app = E.graph(Log, nodes("a"), "START > a").compile()
     return E.stream(app, {"log": []}, stream_mode=("values", "updates"))
+
+
+class Typed(pydantic.BaseModel):
+    x: int
+
+
+def typed(E: Engine, schema: Any, name: str, node: Any, **options: Any) -> Any:
+    return E.graph(schema, {name: node}, f"START > {name}").compile(**options)
+
+
+@program()
+def typed_checkpoints_in_version_2(E: Engine) -> Any:
+    results = []
+    for mode in ("checkpoints", "debug"):
+        app = typed(E, Typed, "a", lambda state: {"x": state.x + 1}, checkpointer=E.saver())
+        results.append(E.stream(app, {"x": 1}, E.config(mode), stream_mode=mode, version="v2"))
+    return results
+
+
+@program()
+def typed_parts_of_a_graph_streamed_by_a_node(E: Engine) -> Any:
+    inner = typed(E, Typed, "x", lambda state: {"x": state.x + 1})
+    seen: list[Any] = []
+    options: Any = {"stream_mode": ["values", "updates", "tasks"], "version": "v2"}
+
+    def call(state: Any) -> Any:
+        seen.extend(inner.stream({"x": 1}, **options))
+        return {"log": ["called"]}
+
+    async def acall(state: Any) -> Any:
+        seen.extend([part async for part in inner.astream({"x": 1}, **options)])
+        return {"log": ["called"]}
+
+    app = typed(E, Log, "call", acall if E.is_async else call)
+    return E.invoke(app, {"log": []}), seen
+
+
+@differs(
+    "The state of a nested graph is no instance of the outer graph's class",
+    ours=lambda got: [type(part[1]["data"]) for part in got] == [tuple, dict, dict, tuple],
+    theirs=lambda got: [type(part[1]["data"]) for part in got] == [tuple, tuple, tuple, tuple],
+)
+def parts_of_nested_graphs_in_version_2(E: Engine) -> Any:
+    class Inner(pydantic.BaseModel):
+        x: int
+
+    inner = typed(E, Inner, "x", lambda state: {"x": state.x + 1})
+    return E.stream(typed(E, Typed, "sub", inner), {"x": 1}, stream_mode="values", subgraphs=True, version="v2")

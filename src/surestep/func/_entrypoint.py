@@ -13,6 +13,7 @@ from surestep._constants import PREVIOUS
 from surestep.channels.ephemeral_value import EphemeralValue
 from surestep.channels.last_value import LastValue
 from surestep.constants import END, START
+from surestep.pregel._deprecated import by_either_name
 from surestep.pregel.main import Pregel
 from surestep.pregel.node import PregelNode, Writer
 from surestep.types import CachePolicy, RetryPolicy, TimeoutPolicy
@@ -59,14 +60,8 @@ class entrypoint:
         timeout: float | timedelta | TimeoutPolicy | None = None,
         **kwargs: Any,
     ) -> None:
-        if "config_schema" in kwargs:
-            from surestep.pregel._deprecated import renamed
-
-            context_schema = renamed("config_schema", "context_schema", kwargs["config_schema"])
-        if "retry" in kwargs:
-            from surestep.pregel._deprecated import renamed
-
-            retry_policy = renamed("retry", "retry_policy", kwargs["retry"])
+        context_schema = by_either_name(kwargs, "config_schema", "context_schema", context_schema)
+        retry_policy = by_either_name(kwargs, "retry", "retry_policy", retry_policy)
         self.checkpointer = checkpointer
         self.store = store
         self.cache = cache

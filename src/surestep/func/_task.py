@@ -14,6 +14,7 @@ from surestep._core.blueprint import NodePlan
 from surestep._core.cache import namespace
 from surestep._drive.call import Call, injections
 from surestep.config import get_config
+from surestep.pregel._deprecated import by_either_name
 from surestep.pregel.node import PregelNode, Writer
 from surestep.types import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -177,10 +178,7 @@ def task(
     kept results by their order within the caller, so code in front of a pause must make them in a fixed order, with the
     same arguments; else they raise `ReplayMismatch`.
     """
-    if "retry" in kwargs:
-        from surestep.pregel._deprecated import renamed
-
-        retry_policy = renamed("retry", "retry_policy", kwargs["retry"])
+    retry_policy = by_either_name(kwargs, "retry", "retry_policy", retry_policy)
     policies = (retry_policy,) if isinstance(retry_policy, RetryPolicy) else tuple(retry_policy or ())
 
     def decorate(func: Callable[P, T]) -> TaskFunction[P, T]:

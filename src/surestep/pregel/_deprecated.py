@@ -16,16 +16,13 @@ _SINCE: dict[str, type[Warning]] = {
 }
 
 
-def renamed(old: str, new: str, value: Any, stacklevel: int = 3) -> Any:
-    """The value of an argument that was given by its old name."""
-    message = f"`{old}` is deprecated and will be removed. Please use `{new}` instead."
-    warnings.warn(message, _SINCE[old], stacklevel=stacklevel)
-    return value
-
-
 def by_either_name(given: dict[str, Any], old: str, new: str, value: Any) -> Any:
-    """The value of an argument that may have been given by its old name; that is taken out of `given`."""
+    """The value of an argument that may have been given by its old name; that is taken out of `given`.
+
+    `value` is what it was given by its new name, which counts if both were used.
+    """
     if old not in given:
         return value
-    older = renamed(old, new, given.pop(old), stacklevel=4)
+    warnings.warn(f"`{old}` is deprecated and will be removed. Please use `{new}` instead.", _SINCE[old], stacklevel=3)
+    older = given.pop(old)
     return value or older

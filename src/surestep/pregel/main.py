@@ -16,6 +16,7 @@ from surestep.channels.untracked_value import UntrackedValue
 from surestep.integrations.runnable import AsRunnable
 from surestep.managed.base import is_managed_value
 from surestep.pregel._cache import CacheMethods
+from surestep.pregel._deprecated import by_either_name
 from surestep.pregel._drawing import DrawMethods
 from surestep.pregel._events import EventMethods
 from surestep.pregel._events import _normalize_stream_transformer_factories as _normalize_stream_transformer_factories
@@ -105,10 +106,7 @@ class Pregel(
         stream_transformers: Any = None,
         **deprecated_kwargs: Any,
     ) -> None:
-        if "config_type" in deprecated_kwargs:
-            from surestep.pregel._deprecated import renamed
-
-            context_schema = renamed("config_type", "context_schema", deprecated_kwargs["config_type"])
+        context_schema = by_either_name(deprecated_kwargs, "config_type", "context_schema", context_schema)
         self.nodes = {key: node.build() if isinstance(node, NodeBuilder) else node for key, node in nodes.items()}
         self.channels: dict[str, Any] = dict(channels or {})
         if TASKS in self.channels and not isinstance(self.channels[TASKS], Topic):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import operator
 import subprocess
@@ -140,6 +141,20 @@ def test_old_names_of_arguments(engine: Any) -> None:
         assert caught[0].filename == __file__
         with pytest.warns(LangGraphDeprecatedSinceV05):
             StateGraph(State, input=Other)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_new_name_of_an_argument_counts(engine: Any) -> None:
+    """Where both are given."""
+    old, new = engine.RetryPolicy(max_attempts=2), engine.RetryPolicy(max_attempts=5)
+    entrypoint = importlib.import_module(f"{engine.root}.func").entrypoint
+    graph = engine.StateGraph(State, config_schema=int, context_schema=Other, input=int, input_schema=Other)
+    assert graph.context_schema is graph.input_schema is Other
+    assert graph.add_node("a", node, retry=old, retry_policy=new).nodes["a"].retry_policy is new
+    assert entrypoint(retry=old, retry_policy=new).retry_policy is new
+    assert entrypoint(config_schema=int, context_schema=Other).context_schema is Other
+    ends: Any = {"nodes": {}, "channels": {}, "input_channels": "a", "output_channels": "a", "auto_validate": False}
+    assert engine.Pregel(**ends, config_type=int, context_schema=Other).context_schema is Other
 
 
 def test_the_declaration_can_be_read(engine: Any) -> None:

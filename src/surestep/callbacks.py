@@ -49,24 +49,25 @@ GraphLifecycleStatus: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class GraphInterruptEvent:
-    """The outermost graph paused: at which checkpoint, and what it asks."""
+class _Event:
+    """Which run it is of, and where that is."""
 
     run_id: UUID | None
     status: GraphLifecycleStatus
     checkpoint_id: str
     checkpoint_ns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInterruptEvent(_Event):
+    """The outermost graph paused: at which checkpoint, and what it asks."""
+
     interrupts: tuple[Interrupt[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GraphResumeEvent:
+class GraphResumeEvent(_Event):
     """A graph, this one or one nested in it, goes on from a checkpoint."""
-
-    run_id: UUID | None
-    status: GraphLifecycleStatus
-    checkpoint_id: str
-    checkpoint_ns: tuple[str, ...]
 
 
 GraphLifecycleEvent: TypeAlias = GraphInterruptEvent | GraphResumeEvent

@@ -116,7 +116,23 @@ class BaseChannel(ABC, Generic[Value, Update, Checkpoint]):
         return False
 
 
-class ValueChannel(BaseChannel[Value, Value, Value]):
+class OneType(BaseChannel[Value, Value, Checkpoint], Generic[Value, Checkpoint]):
+    """A channel whose value and whose writes are of the type given."""
+
+    __slots__ = ()
+
+    @property
+    def ValueType(self) -> Any:
+        """The type given."""
+        return self.typ
+
+    @property
+    def UpdateType(self) -> Any:
+        """The type given."""
+        return self.typ
+
+
+class ValueChannel(OneType[Value, Value]):
     """What the channels that hold one value have in common: the slot and reading it."""
 
     __slots__ = ("value",)
@@ -129,16 +145,6 @@ class ValueChannel(BaseChannel[Value, Value, Value]):
         self.typ = typ
         self.key = key
         self.value = MISSING
-
-    @property
-    def ValueType(self) -> Any:
-        """The type given."""
-        return self.typ
-
-    @property
-    def UpdateType(self) -> Any:
-        """The type given."""
-        return self.typ
 
     def get(self) -> Value:
         """The value. Raises EmptyChannelError when there is none."""

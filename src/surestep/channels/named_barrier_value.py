@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic
 
-from surestep.channels.base import MISSING, BaseChannel, Value
+from surestep.channels.base import MISSING, OneType, Value
 from surestep.errors import EmptyChannelError, InvalidUpdateError
 
 __all__ = ("NamedBarrierValue", "NamedBarrierValueAfterFinish")
 
 
-class _Barrier(BaseChannel[Value, Value, Any], Generic[Value]):
+class _Barrier(OneType[Value, Any], Generic[Value]):
     """The names to wait for, and those seen so far."""
 
     __slots__ = ("names", "seen")
@@ -30,16 +30,6 @@ class _Barrier(BaseChannel[Value, Value, Any], Generic[Value]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Barrier) and type(other) is type(self) and other.names == self.names
-
-    @property
-    def ValueType(self) -> Any:
-        """The type given."""
-        return self.typ
-
-    @property
-    def UpdateType(self) -> Any:
-        """The type given."""
-        return self.typ
 
     def update(self, values: Sequence[Value]) -> bool:
         """Note the names; whether one of them is new. Raises InvalidUpdateError for a name not waited for."""

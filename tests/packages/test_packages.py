@@ -48,4 +48,4 @@ def test_langgraph_is_not_there(python: Path) -> None:
 
 
 def test_every_package_has_a_scenario() -> None:
-    assert SCENARIOS == ["agents", "broken", "deep", "prebuilt", "swarm"]
+    assert SCENARIOS == ["agents", "broken", "deep", "prebuilt", "supervisor", "swarm"]

@@ -22,6 +22,7 @@ __all__ = (
     "GraphInterrupt",
     "GraphRecursionError",
     "InvalidUpdateError",
+    "MissingNodeError",
     "NodeCancelledError",
     "NodeError",
     "NodeInterrupt",
@@ -316,6 +317,18 @@ class AmbiguousResume(UnknownInterruptError, RuntimeError):
 
     def __init__(self, message: str, *, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()) -> None:
         super().__init__(message, reason="ambiguous", interrupt_ids=interrupt_ids, pending_ids=pending_ids)
+
+
+class MissingNodeError(Exception):
+    """Raised when a thread is to go on at a node that the graph does not have: renamed or taken away since.
+
+    Nothing was run, and an answer was not used. `nodes` are the missing ones, `thread_id` is the thread's.
+    """
+
+    def __init__(self, message: str, *, nodes: tuple[str, ...] = (), thread_id: str | None = None) -> None:
+        super().__init__(message)
+        self.nodes = nodes
+        self.thread_id = thread_id
 
 
 class ReplayMismatch(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from surestep._core.apply import apply_edits, apply_writes
-from surestep._core.blueprint import INPUT, INTERRUPT, START, TASKS, Blueprint
+from surestep._core.blueprint import BRANCH, INPUT, INTERRUPT, START, TASKS, Blueprint
 from surestep._core.commands import SETTLE, Emit, ListCheckpoints, Load, Replay, Save, Step, TaskRows
 from surestep._core.events import Loaded
 from surestep._core.head import Anchor, Head
@@ -17,7 +17,7 @@ from surestep._core.resume import take_answers
 from surestep._core.rows import Pending
 from surestep._core.task import Task
 from surestep.channels.base import MISSING
-from surestep.errors import EmptyInputError, InvalidUpdateError, UnknownInterruptError
+from surestep.errors import EmptyInputError, InvalidUpdateError, MissingNodeError, UnknownInterruptError
 from surestep.types import Command, Send
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def begin(run: Run) -> Step[None]:
     loaded = yield from load(run)
     source = loaded.saved.metadata.get("source", "") if loaded.saved is not None else ""
     reading = Reading(run, loaded, source)
+    if reading.resuming and loaded.saved is not None:
+        _check_nodes(run, loaded.saved.checkpoint["channel_values"])
     run.replaying = reading.travelling or reading.superseded
     if reading.travelling and run.pending is not None:
         _forget_answers(run.pending)
@@ -92,6 +94,21 @@ def _bound(run: Run, loaded: Loaded, source: str) -> str | None:
     if source in ("update", "fork") and loaded.saved is not None and loaded.saved.parent_config:
         return str(loaded.saved.parent_config["configurable"]["checkpoint_id"])
     return run.request.checkpoint_id
+
+
+def _check_nodes(run: Run, values: Mapping[str, Any]) -> None:
+    """A thread that waits at a node which a deploy took away does not end as if it were done."""
+    blueprint = run.blueprint
+    gone = [key.removeprefix(BRANCH) for key in values if key.startswith(BRANCH) and key not in blueprint.channels]
+    if gone:
+        thread = run.request.config.get("configurable", {}).get("thread_id")
+        raise MissingNodeError(
+            f"Thread {thread!r} is to go on at {', '.join(map(repr, gone))}, which graph '{blueprint.name}' does not "
+            "have: it was renamed or taken away since. Nothing was run, and an answer was not used. Keep a node of that "
+            "name for as long as threads wait at it (it may do what the new one does), or give the thread an input.",
+            nodes=tuple(gone),
+            thread_id=thread,
+        )
 
 
 def _forget_answers(pending: Pending) -> None:

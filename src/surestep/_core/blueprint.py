@@ -26,6 +26,7 @@ PREVIOUS = "__previous__"
 START = "__start__"
 END = "__end__"
 HIDDEN = "langsmith:hidden"
+BRANCH = "branch:to:"  # + a node's name: the channel that starts it
 
 CONTROL = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME})  # rows that say how a task stands
 UNFOLDED = frozenset({NO_WRITES, "__pregel_push", RETURN, CALLED, *CONTROL})  # writes that no channel receives

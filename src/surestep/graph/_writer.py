@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from surestep._core.blueprint import BRANCH
 from surestep._fields import annotated_keys
 from surestep.constants import END
 from surestep.errors import ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
@@ -163,4 +164,4 @@ def barrier_name(starts: Iterable[str], end: str) -> str:
 
 def trigger_name(node: str) -> str:
     """The channel that starts a node."""
-    return f"branch:to:{node}"
+    return f"{BRANCH}{node}"

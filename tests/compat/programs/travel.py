@@ -341,3 +341,24 @@ def failed_branch_run_again(E: Engine) -> Any:
         E.attempt(E.invoke, app, given, at(E, app, "work", "work") if given is None else E.config())
     past = [s.next for s in E.history(app, E.config()) if set(s.next) == {"work"}]
     return E.state(app, E.config()).values["log"], past
+
+
+@differs(
+    "A thread that waits at a node which a release renamed does not end as if it were done, nor lose its answer",
+    ours=lambda got: [r[1] for r in got[:2]] == ["MissingNodeError"] * 2 and got[2:] == [["old=yes"], ["new"]],
+    theirs=lambda got: got[0] == {"log": []},
+)
+def a_node_that_a_release_renamed(E: Engine) -> Any:
+    def release(name: str) -> Any:
+        return E.graph(Log, {name: ask(E, name, "old") if name == "old" else say(name)}, f"START > {name}").compile(
+            checkpointer=saver
+        )
+
+    saver = E.saver()
+    E.invoke(release("old"), {"log": []}, E.config())
+    refused = E.attempt(E.invoke, release("new"), E.Command(resume="yes"), E.config())
+    again = E.attempt(E.invoke, release("new"), None, E.config())
+    answered = E.attempt(E.invoke, release("old"), E.Command(resume="yes"), E.config())
+    E.invoke(release("old"), {"log": []}, E.config("2"))
+    anew = E.attempt(E.invoke, release("new"), {"log": []}, E.config("2"))
+    return [refused, again, *(result["log"] if isinstance(result, dict) else result for result in (answered, anew))]

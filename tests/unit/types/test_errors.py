@@ -17,6 +17,7 @@ from surestep.errors import (
     GraphDrained,
     GraphInterrupt,
     InvalidUpdateError,
+    MissingNodeError,
     NodeCancelledError,
     NodeError,
     NodeInterrupt,
@@ -62,6 +63,7 @@ ERRORS: list[BaseException] = [
     InvalidUpdateError("m", channel="k"),
     EmptyInputError("m"),
     ReplayMismatch("m", task="t", position=2),
+    MissingNodeError("m", nodes=("a",), thread_id="t"),
 ]
 
 

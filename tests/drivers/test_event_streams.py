@@ -1,141 +1,189 @@
-"""Event streams of real runs: the reader sets the pace, and a run that is left stops."""
+"""Event streams (version 3) whose readers leave, are cancelled, or are several."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import gc
+import weakref
 from typing import Any
 
 import pytest
-from cases.shared import Bodies, Log
+from cases.shared import Bodies, Log, say
 from harness.engine import Engine
 
+from surestep.stream import UpdatesTransformer
 
-def chain(E: Engine, bodies: Bodies, **options: Any) -> Any:
-    names = "abcde"
-    return E.graph(Log, {n: bodies.say(n) for n in names}, " > ".join(["START", *names])).compile(
-        checkpointer=E.saver(), **options
-    )
+PATIENCE = 10.0
 
 
-def first(E: Engine, app: Any, count: int) -> Any:
-    """The first values of a run that is then left, and how many items waited for the reader at most."""
-    waiting = 0
+def opened(E: Engine, app: Any, config: Any = None, **options: Any) -> Any:
+    """A run's event stream, under any driver."""
+    if E.is_async:
+        return E.wait(app.astream_events({"log": []}, config, version="v3", **options))
+    return app.stream_events({"log": []}, config, version="v3", **options)
+
+
+def first(E: Engine, projection: Any) -> Any:
+    """The first item of a projection, whose reader leaves then."""
     if not E.is_async:
-        with app.stream_events({"log": []}, E.config(), version="v3", durability="sync") as run:
-            seen = []
-            for values in run.values:
-                waiting = max(waiting, len(run.values._items))
-                seen.append(values)
-                if len(seen) == count:
-                    break
-        return seen, waiting
+        return next(iter(projection))
 
     async def read() -> Any:
-        nonlocal waiting
-        async with await app.astream_events({"log": []}, E.config(), version="v3", durability="sync") as run:
-            seen = []
-            async for values in run.values:
-                waiting = max(waiting, len(run.values._items))
-                seen.append(values)
-                if len(seen) == count:
-                    break
-        return seen
+        async for item in projection:
+            return item
 
-    return E.wait(read()), waiting
+    return E.wait(read())
 
 
-def test_the_reader_sets_the_pace_and_what_was_left_goes_on(E: Engine) -> None:
+def time_passes(E: Engine) -> None:
+    """Garbage is collected, and what was scheduled for it is done."""
+    gc.collect()
+    if E.is_async:
+        E.wait(asyncio.sleep(0.05))
+
+
+def test_a_run_that_is_dropped_keeps_what_its_finished_tasks_did(E: Engine) -> None:
     bodies = Bodies(E)
-    app = chain(E, bodies)
-    seen, waiting = first(E, app, 3)
-    assert [values["log"] for values in seen] == [[], ["a"], ["a", "b"]]
-    assert waiting == 0, "one event at a time"
-    assert set(bodies.runs) <= {"a", "b", "c"}, "nothing runs ahead of its reader by more than the step it is in"
-    assert E.invoke(app, None, E.config())["log"] == list("abcde")
-    assert all(count == 1 for name, count in bodies.runs.items() if name in "ab")
+    nodes = {"fast": bodies.say("fast"), "slow": bodies.late("slow", 0.05), "end": bodies.say("end")}
+    app = E.graph(Log, nodes, "START > fast", "START > slow", "fast, slow > end").compile(checkpointer=E.saver())
+    stream = opened(E, app, E.config(), transformers=[UpdatesTransformer])
+    assert first(E, stream.updates) == {"fast": {"log": ["fast"]}}
+    del stream
+    time_passes(E)
+    assert bodies.runs["end"] == 0, "nothing runs that nobody reads"
+    assert E.invoke(app, None, E.config())["log"] == ["fast", "slow", "end"]
+    assert bodies.runs["fast"] == 1
 
 
-def test_nothing_runs_until_somebody_reads(E: Engine) -> None:
-    bodies = Bodies(E)
-    app = chain(E, bodies)
-    run = app.astream_events({"log": []}, E.config(), version="v3") if E.is_async else None
-    run = E.wait(run) if E.is_async else app.stream_events({"log": []}, E.config(), version="v3")
-    assert not bodies.runs
-    output = E.wait(run.output()) if E.is_async else run.output
-    assert output["log"] == list("abcde")
+def test_what_nobody_reads_is_not_kept(E: Engine) -> None:
+    app = E.graph(Log, {n: say(n) for n in "abc"}, "START > a > b > c").compile()
+    stream = opened(E, app)
+    assert first(E, stream.values) == {"log": []}  # and then its reader leaves
+    output = E.wait(stream.output()) if E.is_async else stream.output
+    assert output == {"log": ["a", "b", "c"]}
+    assert [channel for channel in (*stream.extensions.values(), stream._mux._events) if channel._items] == []
 
 
-@pytest.fixture
-def async_engine() -> Iterator[Engine]:
-    with Engine("surestep", "async") as engine:
-        yield engine
+def test_a_graph_inside_that_has_ended_is_let_go(E: Engine) -> None:
+    inner = E.graph(Log, {"x": say("x")}, "START > x").compile()
+    app = E.graph(Log, {"one": inner, "two": inner}, "START > one > two").compile()
+    stream, alive = opened(E, app), []
+
+    async def follow() -> None:
+        async for handle in stream.subgraphs:
+            async for _ in handle.values:
+                pass
+            alive.append(weakref.ref(handle))
+
+    if E.is_async:
+        E.wait(follow())
+    else:
+        for handle in stream.subgraphs:
+            list(handle.values)
+            alive.append(weakref.ref(handle))
+        del handle
+    gc.collect()
+    assert [handle() for handle in alive] == [None, None]
 
 
-def test_an_abort_cancels_what_is_under_way(async_engine: Engine) -> None:
-    E = async_engine
+class Slow:
+    """A graph of two nodes; the second takes long, the first time."""
 
-    async def scenario() -> None:
-        started, cancelled = asyncio.Event(), asyncio.Event()
+    def __init__(self, E: Engine) -> None:
+        self.begun, self.cancelled, self.bodies = asyncio.Event(), 0, Bodies(E)
+        self.goes_on = asyncio.Event()
+        nodes = {"a": self.bodies.say("a"), "slow": self.node}
+        self.app = E.graph(Log, nodes, "START > a > slow").compile(checkpointer=E.saver())
 
-        async def slow(state: Any) -> Any:
-            started.set()
+    async def node(self, state: Any) -> Any:
+        if not self.begun.is_set():
+            self.begun.set()
             try:
-                await asyncio.sleep(60)
+                await asyncio.wait_for(self.goes_on.wait(), PATIENCE)
             except asyncio.CancelledError:
-                cancelled.set()
+                self.cancelled += 1
                 raise
-
-        inner = E.graph(Log, {"slow": slow}, "START > slow").compile()
-        app = E.graph(Log, {"sub": inner}, "START > sub").compile()
-        run = await app.astream_events({"log": []}, version="v3")
-
-        async def read() -> list[Any]:
-            return [values async for values in run.values]
-
-        reader = asyncio.create_task(read())
-        await asyncio.wait_for(started.wait(), 30)
-        await run.abort()
-        assert cancelled.is_set()
-        assert await asyncio.wait_for(reader, 30) == [{"log": []}]
-
-    E.wait(scenario())
+        return {"log": ["slow"]}
 
 
-def test_a_reader_that_is_cancelled_leaves_the_event_to_the_next_one(async_engine: Engine) -> None:
-    E = async_engine
-
-    async def scenario() -> None:
-        go = asyncio.Event()
-
-        async def waits(state: Any) -> Any:
-            await go.wait()
-            return {"log": ["went on"]}
-
-        app = E.graph(Log, {"waits": waits}, "START > waits").compile()
-        run = await app.astream_events({"log": []}, version="v3")
-        impatient = asyncio.create_task(run.output())
-        await asyncio.sleep(0.05)
-        impatient.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await impatient
-        go.set()
-        assert await run.output() == {"log": ["went on"]}
-
-    E.wait(scenario())
+async def read_all(projection: Any) -> list[Any]:
+    return [item async for item in projection]
 
 
-def test_several_readers_of_one_async_run(async_engine: Engine) -> None:
-    E = async_engine
-    app = chain(E, Bodies(E))
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
-    async def scenario() -> Any:
-        run = await app.astream_events({"log": []}, E.config(), version="v3")
 
-        async def read(projection: Any) -> int:
-            return len([item async for item in projection])
+def test_the_run_stops_when_its_only_reader_is_cancelled() -> None:
+    with Engine("surestep", "async") as E:
+        slow = Slow(E)
 
-        return await asyncio.gather(read(run), read(run.values), run.output())
+        async def run() -> Any:
+            stream = await slow.app.astream_events({"log": []}, E.config(), version="v3")
+            reader = asyncio.create_task(read_all(stream.values))
+            await asyncio.wait_for(slow.begun.wait(), PATIENCE)
+            await cancelled(reader)
+            assert slow.cancelled == 1, "the node goes on behind the back of a reader that is gone"
+            return await slow.app.ainvoke(None, E.config())
 
-    events, values, output = E.wait(scenario())
-    assert values == 6 and events >= values and output["log"] == list("abcde")
+        assert E.wait(run())["log"] == ["a", "slow"]
+        assert slow.bodies.runs["a"] == 1
+
+
+def test_the_run_goes_on_while_another_reader_waits() -> None:
+    with Engine("surestep", "async") as E:
+        slow = Slow(E)
+
+        async def run() -> Any:
+            stream = await slow.app.astream_events({"log": []}, E.config(), version="v3")
+            readers = [asyncio.create_task(read_all(projection)) for projection in (stream.values, stream)]
+            await asyncio.wait_for(slow.begun.wait(), PATIENCE)
+            await cancelled(readers[0])
+            slow.goes_on.set()
+            return await readers[1], await stream.output()
+
+        events, output = E.wait(run())
+        assert output == {"log": ["a", "slow"]} and slow.cancelled == 0
+        assert [event["params"]["data"]["log"] for event in events] == [[], ["a"], ["a", "slow"]]
+
+
+def test_abort_frees_a_reader_that_waits() -> None:
+    with Engine("surestep", "async") as E:
+        slow = Slow(E)
+
+        async def run() -> Any:
+            stream = await slow.app.astream_events({"log": []}, E.config(), version="v3")
+            reader = asyncio.create_task(read_all(stream.values))
+            await asyncio.wait_for(slow.begun.wait(), PATIENCE)
+            await stream.abort()
+            return await asyncio.wait_for(reader, PATIENCE)
+
+        assert [values["log"] for values in E.wait(run())] == [[], ["a"]]
+        assert slow.cancelled == 1
+
+
+@pytest.mark.parametrize("events", [False, True])
+def test_a_loop_that_ends_with_an_open_stream(events: bool) -> None:
+    """The loop closes all generators at once. They are closed in order all the same, and nothing is reported."""
+    with Engine("surestep", "async") as E:
+        slow, reports, kept = Slow(E), [], []
+
+        async def leave() -> None:
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context))
+            if events:
+                kept.append(await slow.app.astream_events({"log": []}, E.config(), version="v3"))
+                kept.append(aiter(kept[0].values))
+            else:
+                kept.append(slow.app.astream({"log": []}, E.config(), stream_mode="values"))
+            assert await anext(kept[-1]) == {"log": []}
+            assert await anext(kept[-1]) == {"log": ["a"]}
+
+        asyncio.run(leave())
+        kept.clear()
+        gc.collect()
+        assert reports == []
+        slow.begun.set()
+        assert E.invoke(slow.app, None, E.config())["log"] == ["a", "slow"]
+        assert slow.bodies.runs["a"] == 1

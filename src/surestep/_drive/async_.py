@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
@@ -52,7 +52,7 @@ class AsyncDriver(Driver):
 
     # the loop
 
-    async def drive(self, core: Any) -> AsyncIterator[Part]:
+    async def drive(self, core: Any) -> AsyncGenerator[Part, None]:
         """Answer the core's commands until it ends; yields what our consumer is to see, and the outcome last."""
         self.core = core
         reply: Any = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from surestep._core.events import Part
@@ -130,7 +130,7 @@ class Watch:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
-    async def async_(self, parts: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def async_(self, parts: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
         """The parts of the run, as they come, and how it ended as the last."""
         script = self._script()
         step = next(script)

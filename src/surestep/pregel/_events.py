@@ -86,8 +86,21 @@ def multiplexer(graph: Any, config: Any, transformers: Any, kwargs: dict[str, An
         *_normalize_stream_transformer_factories(graph.stream_transformers),
         *_normalize_stream_transformer_factories(transformers),
     ]
-    ns = ((config or {}).get("configurable") or {}).get("checkpoint_ns")
-    return StreamMux(factories=factories, scope=tuple(ns.split("|")) if ns else (), is_async=is_async)
+    return StreamMux(factories=factories, scope=_scope(graph, config), is_async=is_async)
+
+
+def _scope(graph: Any, config: Any) -> tuple[str, ...]:
+    """The namespace that the run will have; of a run of a whole graph, the one that the caller means."""
+    from surestep._config import ensure_config
+    from surestep._drive.context import TASK_KEY
+    from surestep.pregel._prepare import child_namespace
+
+    parent = ensure_config(graph.config, config)["configurable"].get(TASK_KEY)
+    if parent is not None:
+        ns = child_namespace(parent.task.ns, parent.graphs, graph.checkpointer)
+    else:
+        ns = ((config or {}).get("configurable") or {}).get("checkpoint_ns") or ""
+    return tuple(ns.split("|")) if ns else ()
 
 
 def options_of(mux: StreamMux, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,14 @@ A call's arguments become a `Prepared` run; a driver plays it; what comes out is
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from surestep._context import current_task
 from surestep._core.blueprint import Blueprint
 from surestep._core.events import Part
 from surestep._core.run import Outcome, Run, run
+from surestep._drive.owned import Owned
 from surestep._drive.sync import SyncDriver, played
 from surestep.integrations.watch import watch
 from surestep.pregel._prepare import Call, Prepared, as_modes, prepare
@@ -182,13 +183,13 @@ class RunMethods:
         watched = watch(cast(Any, self), prepared, is_async=False)
         return parts if watched is None else watched.sync(parts)
 
-    def _async_parts(self, prepared: Prepared, live: bool) -> AsyncIterator[Any]:
+    def _async_parts(self, prepared: Prepared, live: bool) -> AsyncGenerator[Any, None]:
         from surestep._drive.async_ import AsyncDriver
 
         driver = AsyncDriver(prepared.env, prepared.port, prepared.modes, **self._manner(prepared, live))
         parts = driver.drive(self._core(prepared))
         watched = watch(cast(Any, self), prepared, is_async=True)
-        return parts if watched is None else watched.async_(parts)
+        return parts if watched is None else watched.async_(Owned(parts))
 
     def _core(self, prepared: Prepared) -> Any:
         prepared.env.run = Run(self.blueprint, prepared.request, prepared.show)
@@ -247,7 +248,7 @@ def shown(graph: Any, input: Any, config: Any, options: dict[str, Any]) -> Itera
 async def ashown(graph: Any, input: Any, config: Any, options: dict[str, Any]) -> AsyncIterator[Any]:
     """A run's parts as its caller sees them, on the event loop."""
     prepared, shape, live = _stream_plan(graph, input, config, options)
-    parts = graph._async_parts(prepared, live)
+    parts: Owned[Any] = Owned(graph._async_parts(prepared, live))
     try:
         async for part in parts:
             if type(part) is Outcome:

@@ -114,7 +114,7 @@ class StreamMux:
         channel._bind(is_async=self.is_async, stamp=self._stamps.__next__)
         if channel.name is not None:
             method = channel.name if transformer._native else f"custom:{channel.name}"
-            channel._wire(lambda item: self._log(event_of(method, list(self.scope), item)))
+            channel._wire(lambda item: self._log(event_of(method, [], item)))  # LangGraph names no graph here
 
     # events
 

@@ -3,12 +3,14 @@
 Rules:
 1. Whoever reads from a projection drives the run by one event at a time, for all projections.
 2. An error of the run is raised to whoever reads on, and by `output`, `interrupted` and `interrupts`.
-3. A run that is left (`abort`, the end of a `with` block) stops; its thread can be resumed.
+3. A run that is left stops, and its thread can be resumed: by `abort`, by the end of a `with` block, or when all tasks
+   that wait for its next event are cancelled. One that is dropped stops when the garbage collector comes to it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
@@ -22,10 +24,14 @@ __all__ = ("AsyncGraphRunStream", "AsyncSubgraphRunStream", "GraphRunStream", "S
 class _RunStream:
     """What sync and async runs have in common: the projections, and how the run stands."""
 
-    def __init__(self, mux: StreamMux) -> None:
+    def __init__(self, mux: StreamMux, parts: Any = None) -> None:
         self._mux = mux
         self._exhausted = False
         self._error: BaseException | None = None
+        if parts is not None:
+            # Channels hold the run and the run holds them: if it is dropped, the garbage collector finds it, and would
+            # close the generators that play it in any order. So they are held from outside until the rest is gone.
+            weakref.finalize(mux, _let_go, parts).atexit = False
 
     @property
     def extensions(self) -> Mapping[str, Any]:
@@ -48,12 +54,16 @@ class _RunStream:
         return value
 
 
+def _let_go(parts: Any) -> None:
+    """With its last reference a generator is closed: the outermost first."""
+
+
 class GraphRunStream(_RunStream):
     """A run of `stream_events`: iterate it for raw events, or read its projections (`values`, `messages`,
     `lifecycle`, `subgraphs` and others that were asked for) as its attributes."""
 
     def __init__(self, graph_iter: Iterator[Any] | None, mux: StreamMux, *, wire_pump: bool = True) -> None:
-        super().__init__(mux)
+        super().__init__(mux, graph_iter)
         self._graph_iter = graph_iter
         if wire_pump:
             mux.bind_pump(self._pump_next)
@@ -191,59 +201,58 @@ class AsyncGraphRunStream(_RunStream):
     """A run of `astream_events`: as `GraphRunStream`, read with `async for`; its questions are awaited."""
 
     def __init__(self, graph_aiter: AsyncIterator[Any] | None, mux: StreamMux, *, wire_pump: bool = True) -> None:
-        super().__init__(mux)
+        super().__init__(mux, graph_aiter)
         self._graph_aiter = graph_aiter
-        self._turn = asyncio.Lock()  # of several readers one drives
-        self._pending: asyncio.Task[Any] | None = None  # the event that is on its way, whoever waits for it
+        self._turn: asyncio.Task[bool] | None = None  # in which the run's next event comes
+        self._waiting = 0  # readers that wait for it
         if wire_pump:
             mux.bind_apump(self._apump_next)
 
     async def _apump_next(self) -> bool:
-        """Produce one more event, or wait while another reader does; False when there is none."""
-        if self._turn.locked():
-            async with self._turn:
-                return True  # another reader has: look again what it brought
-        async with self._turn:
-            return await self._produce()
-
-    async def _produce(self) -> bool:
+        """Wait for the run's next event, with all others who do; False when there is none."""
         if self._exhausted or self._graph_aiter is None:
             return False
+        if self._turn is None:
+            self._turn = asyncio.ensure_future(self._produce())
+        turn = self._turn
+        self._waiting += 1
         try:
-            part = await self._next_part()
+            return await asyncio.shield(turn)
+        except asyncio.CancelledError:
+            if turn.cancelled():  # the run was left by somebody else
+                return False
+            if self._waiting == 1 and not turn.done():  # nobody is left who waits for it
+                await self.abort()
+            raise
+        finally:
+            self._waiting -= 1
+
+    async def _produce(self) -> bool:
+        try:
+            part = await anext(self._graph_aiter, None)  # type: ignore[arg-type]
             if part is not None:
                 await self._mux.apush(convert_to_protocol_event(part))
                 return True
-        except asyncio.CancelledError:
-            if not self._exhausted:  # the reader was cancelled, not the run
-                raise
-        except BaseException as error:
+        except Exception as error:
+            self._turn = None  # it is this one
             await self._stop()
             await self._mux.afail(error)
-            if not isinstance(error, Exception):
-                raise
         else:
             self._exhausted = True
             try:
                 await self._mux.aclose()
             except Exception as error:
                 self._error = error
+        finally:
+            self._turn = None
         return False
-
-    async def _next_part(self) -> Any:
-        """The next part of the run. A reader that is cancelled leaves it to the next one."""
-        if self._pending is None:
-            self._pending = asyncio.ensure_future(_next_of(self._graph_aiter))
-        part = await asyncio.shield(self._pending)
-        self._pending = None
-        return part
 
     async def _stop(self) -> None:
         self._exhausted = True
-        pending, self._pending = self._pending, None
-        if pending is not None and not pending.done():
-            pending.cancel()
-            await asyncio.gather(pending, return_exceptions=True)
+        turn, self._turn = self._turn, None
+        if turn is not None and not turn.done():
+            turn.cancel()
+            await asyncio.wait([turn])
         close = getattr(self._graph_aiter, "aclose", None)
         if close is not None:
             await close()
@@ -281,10 +290,6 @@ class AsyncGraphRunStream(_RunStream):
 
     async def __aexit__(self, *exc: object) -> None:
         await self.abort()
-
-
-async def _next_of(parts: Any) -> Any:
-    return await anext(parts, None)
 
 
 class AsyncSubgraphRunStream(AsyncGraphRunStream):

@@ -5,6 +5,8 @@ Rules:
 2. The reader drives: when nothing is there it asks for more, and one more event of the run is produced. So a slow
    reader slows the run down, and what waits is what one event brought.
 3. What was pushed before a failure is read before the failure is raised.
+4. A reader that leaves before the end (its iterator is gone) lets go of the channel: what waits is dropped, and another
+   may read on.
 """
 
 from __future__ import annotations
@@ -90,33 +92,17 @@ class StreamChannel(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         self._subscribe(is_async=False)
-        return self._read()
+        return _Reader(self)
 
     def __aiter__(self) -> AsyncIterator[T]:
         self._subscribe(is_async=True)
-        return self._aread()
+        return _AsyncReader(self)
 
     def _over(self) -> bool:
         """Whether the reader has read all that will come; raises what ended it."""
         if self._closed and not self._items and self._error is not None:
             raise self._error
         return self._closed and not self._items
-
-    def _read(self) -> Iterator[T]:
-        while not self._over():
-            if self._items:
-                yield self._items.popleft()[1]
-            elif self._request_more is None or not self._request_more():
-                if not self._items and not self._closed:
-                    return
-
-    async def _aread(self) -> AsyncIterator[T]:
-        while not self._over():
-            if self._items:
-                yield self._items.popleft()[1]
-            elif self._arequest_more is None or not await self._arequest_more():
-                if not self._items and not self._closed:
-                    return
 
     def tee(self, n: int = 2) -> tuple[Iterator[T], ...]:
         """Several readers. What one has not read yet is kept for it."""
@@ -127,6 +113,48 @@ class StreamChannel(Generic[T]):
         source = aiter(self)
         waiting: list[deque[T]] = [deque() for _ in range(n)]
         return tuple(_branch(source, mine, waiting) for mine in waiting)
+
+
+class _Reader(Iterator[T]):
+    """The reader of a channel. No generator: one that was never started would not notice that its reader has left."""
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, channel: StreamChannel[T]) -> None:
+        self._channel = channel
+
+    def __next__(self) -> T:
+        channel, more = self._channel, True
+        while not channel._items:
+            if channel._over() or not more or channel._request_more is None:
+                raise StopIteration
+            more = channel._request_more()
+        return channel._items.popleft()[1]
+
+    def __del__(self) -> None:
+        if not self._channel._closed:
+            self._channel._release()
+
+
+class _AsyncReader(AsyncIterator[T]):
+    """The reader of a channel in an async run."""
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, channel: StreamChannel[T]) -> None:
+        self._channel = channel
+
+    async def __anext__(self) -> T:
+        channel, more = self._channel, True
+        while not channel._items:
+            if channel._over() or not more or channel._arequest_more is None:
+                raise StopAsyncIteration
+            more = await channel._arequest_more()
+        return channel._items.popleft()[1]
+
+    def __del__(self) -> None:
+        if not self._channel._closed:
+            self._channel._release()
 
 
 async def _branch(source: AsyncIterator[Any], mine: deque[Any], everyone: list[deque[Any]]) -> AsyncIterator[Any]:

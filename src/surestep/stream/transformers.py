@@ -253,9 +253,11 @@ class _TasksLifecycleBase(StreamTransformer):
         self._record_pending_tool_calls(data)
         if ns in self._seen or not self._should_track(ns):
             return
+        node, colon, task = ns[-1].partition(":")
+        if not colon:  # a further graph that a node calls: part of what the node does
+            return
         self._seen.add(ns)
         self._open[ns] = None
-        node, _, task = ns[-1].partition(":")
         agent = self._lc_by_ns.get(ns)
         if agent and task in self._tool_calls:
             self._pending_cause = {"type": "toolCall", "tool_call_id": self._tool_calls[task]}
@@ -417,7 +419,7 @@ class SubgraphTransformer(_TasksLifecycleBase):
         """Close the muxes of handles that have ended; a failure there is the run's."""
         ended, self._ended = self._ended, []
         for ns, status, error in ended:
-            handle = self._handles[ns]
+            handle = self._handles.pop(ns)  # from here on it is its reader's
             handle._finish(status, error)
             if status == "failed":
                 yield handle._mux, "fail", (err or RuntimeError(error),)

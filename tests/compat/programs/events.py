@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat.registry import Log, ask, nodes, program, say
+from compat.registry import Log, ask, differs, failed, nodes, program, say
 from harness.engine import Boom, Engine
 
 
@@ -211,3 +211,207 @@ def a_run_that_is_left(E: Engine) -> Any:
         with app.stream_events({"log": []}, E.config(), version="v3") as stream:
             first = next(values for values in stream.values if "a" in values["log"])
     return first, E.invoke(app, None, E.config(), durability="sync")
+
+
+async def called(E: Engine, inner: Any) -> Any:
+    return await E.inner(inner, {"log": []})
+
+
+@program()
+def graphs_that_a_node_calls(E: Engine) -> Any:
+    """The first is a graph inside; those after it are part of what the node does."""
+    inner = E.graph(Log, nodes("x"), "START > x").compile()
+
+    async def twice(state: Any) -> Any:
+        await called(E, inner)
+        return await called(E, inner)
+
+    app = E.graph(Log, {"twice": twice}, "START > twice").compile()
+    return [plain(event) for event in read(E, run(E, app, {"log": []}))]
+
+
+def streaming_node(E: Engine, inner: Any, seen: list[Any], times: int) -> Any:
+    """A node that reads event streams of its own, and what it has seen of them."""
+
+    def node(state: Any) -> Any:
+        for _ in range(times):
+            stream = inner.stream_events({"log": []}, version="v3")
+            seen.append([[plain(event) for event in stream], stream.output])
+        return {"log": ["read"]}
+
+    async def anode(state: Any) -> Any:
+        for _ in range(times):
+            stream = await inner.astream_events({"log": []}, version="v3")
+            seen.append([[plain(event) async for event in stream], await stream.output()])
+        return {"log": ["read"]}
+
+    return anode if E.is_async else node
+
+
+@program()
+def an_event_stream_in_a_node(E: Engine) -> Any:
+    seen: list[Any] = []
+    inner = E.graph(Log, {"x": say("x"), "sub": E.graph(Log, nodes("y"), "START > y").compile()}, "START > x > sub")
+    app = E.graph(Log, {"n": streaming_node(E, inner.compile(), seen, 1)}, "START > n").compile()
+    return E.invoke(app, {"log": []}), seen
+
+
+@differs(
+    "A node's second event stream has an output too",
+    ours=lambda got: [one[1] for one in got] == [{"log": ["x"]}, {"log": ["x"]}],
+    theirs=lambda got: [one[1] for one in got] == [{"log": ["x"]}, None],
+)
+def two_event_streams_in_a_node(E: Engine) -> Any:
+    seen: list[Any] = []
+    inner = E.graph(Log, nodes("x"), "START > x").compile()
+    E.invoke(E.graph(Log, {"n": streaming_node(E, inner, seen, 2)}, "START > n").compile(), {"log": []})
+    return seen
+
+
+@program()
+def a_drained_run(E: Engine) -> Any:
+    control = E.RunControl()
+
+    def stop(state: Any) -> Any:
+        control.request_drain("enough")
+        return {"log": ["stop"]}
+
+    inner = E.graph(Log, {"stop": stop, "more": say("more")}, "START > stop > more").compile()
+    app = E.graph(Log, {"sub": inner}, "START > sub").compile(checkpointer=E.saver())
+    stream = run(E, app, {"log": []}, control=control)
+    life: list[Any] = []
+    ended = E.attempt(lambda: life.extend(read(E, stream.lifecycle)))
+    return ended, E.attempt(end, E, stream)
+
+
+@program()
+def a_pause_inside_seen_by_its_handle(E: Engine) -> Any:
+    inner = E.graph(Log, {"q": ask(E, "?")}, "START > q").compile()
+    app = E.graph(Log, {"sub": inner}, "START > sub").compile(checkpointer=E.saver())
+    handles = read(E, run(E, app, {"log": []}).subgraphs)
+    return [(handle.path, handle.status, handle.error, E.attempt(end, E, handle)) for handle in handles]
+
+
+@differs(
+    "A reader that has left lets go of what it read: another may go on",
+    ours=lambda got: [one["log"] for one in got] == [[], ["a"]],
+    theirs=lambda got: got[0] == {"log": []} and failed(got[1]),
+)
+def a_reader_that_left_and_another(E: Engine) -> Any:
+    stream = run(E, E.graph(Log, nodes("ab"), "START > a > b").compile(), {"log": []})
+
+    async def first() -> Any:
+        async for values in stream.values:
+            return values
+
+    def look() -> Any:
+        return E.wait(first()) if E.is_async else next(iter(stream.values))
+
+    return [E.attempt(look), E.attempt(look)]
+
+
+def talk(E: Engine, **nodes: Any) -> Any:
+    """A graph of messages, its nodes in a row."""
+    return E.graph(E.MessagesState, nodes, f"START > {' > '.join(nodes)}").compile()
+
+
+def speaker(E: Engine, *words: Any, way: str = "invoke", fails: bool = False, **options: Any) -> Any:
+    """A node that lets a model speak."""
+    from langchain_core.language_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+
+    class Model(GenericFakeChatModel):
+        def _stream(self, *args: Any, **kwargs: Any) -> Any:
+            for n, chunk in enumerate(super()._stream(*args, **kwargs)):
+                if fails and n == 1:
+                    raise Boom("no more words")
+                yield chunk
+
+    async def node(state: Any) -> Any:
+        model = Model(messages=iter([AIMessage(" ".join(words), id="m1")])).with_config(**options)
+        if way == "invoke":
+            said = await model.ainvoke("x") if E.is_async else model.invoke("x")
+        elif E.is_async:
+            said = sum_of([chunk async for chunk in model.astream("x")])
+        else:
+            said = sum_of(list(model.stream("x")))
+        return {"messages": [said]}
+
+    return node
+
+
+def sum_of(chunks: list[Any]) -> Any:
+    total = chunks[0]
+    for chunk in chunks[1:]:
+        total = total + chunk
+    return total
+
+
+def messages_of(E: Engine, app: Any, **options: Any) -> Any:
+    """The streams of messages of a run, and what the log has of them."""
+    streams = []
+    for stream in read(E, run(E, app, {"messages": []}, **options).messages):
+        output = E.attempt(lambda one=stream: E.wait(_output(one)) if E.is_async else one.output)
+        streams.append(
+            (stream.node, stream.done, getattr(output, "text", output), [e["event"] for e in stream._events])
+        )
+    log = []
+    for event in read(E, run(E, app, {"messages": []}, **options)):
+        if event["method"] == "messages":
+            said, metadata = event["params"]["data"]
+            metadata = {key: value for key, value in metadata.items() if key not in ("ls_integration", "lc_versions")}
+            said = said if isinstance(said, dict) else (type(said).__name__, said.content)
+            log.append((event["params"]["namespace"], said, metadata))
+    return streams, log
+
+
+async def _output(stream: Any) -> Any:
+    return await stream.output
+
+
+@program()
+def a_model_that_is_streamed_by_its_node(E: Engine) -> Any:
+    return messages_of(E, talk(E, call=speaker(E, "hello", "world", way="stream")))
+
+
+@program()
+def a_model_that_is_not_to_be_heard(E: Engine) -> Any:
+    app = talk(E, call=speaker(E, "hello", "world", tags=["nostream"]), tagged=speaker(E, "aloud", tags=["mine"]))
+    return messages_of(E, app)
+
+
+@program()
+def a_model_that_fails_while_it_speaks(E: Engine) -> Any:
+    stream = run(E, talk(E, call=speaker(E, "hello", "world", fails=True)), {"messages": []})
+    return E.attempt(read, E, stream.messages), E.attempt(end, E, stream)
+
+
+@program()
+def messages_of_every_kind(E: Engine) -> Any:
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+    def pushes(state: Any) -> Any:
+        E.push_message(AIMessage("pushed", id="p1"))
+        return {"messages": []}
+
+    kinds = [HumanMessage("h", id="h1"), SystemMessage("s", id="s1"), ToolMessage("t", id="t1", tool_call_id="c1")]
+    app = talk(E, kinds=lambda state: {"messages": kinds}, pushes=pushes)
+    return messages_of(E, app)
+
+
+@program()
+def a_plain_stream_of_messages_in_a_node(E: Engine) -> Any:
+    """It stays one of chunks, whatever the run around it shows."""
+    inner, seen = talk(E, call=speaker(E, "hello", "world")), []
+    options: Any = {"stream_mode": "messages"}
+
+    def node(state: Any) -> Any:
+        seen.extend(inner.stream({"messages": []}, **options))
+        return {"messages": []}
+
+    async def anode(state: Any) -> Any:
+        seen.extend([chunk async for chunk in inner.astream({"messages": []}, **options)])
+        return {"messages": []}
+
+    output = end(E, run(E, talk(E, outer=anode if E.is_async else node), {"messages": []}))
+    return output, [(type(message).__name__, message.content, message.id is None) for message, _ in seen]

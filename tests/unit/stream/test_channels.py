@@ -52,9 +52,26 @@ def test_items_come_before_the_failure(is_async: bool) -> None:
 
 def test_there_is_one_reader() -> None:
     channel = bound()
-    iter(channel)
+    reader = iter(channel)
     with pytest.raises(RuntimeError, match="already has a subscriber"):
         iter(channel)
+    channel.push(1)
+    assert next(reader) == 1
+
+
+def test_a_reader_that_leaves_lets_go() -> None:
+    channel = bound()
+    reader = iter(channel)
+    channel.push(1)
+    channel.push(2)
+    assert next(reader) == 1
+    del reader
+    channel.push(3)
+    assert not channel._items, "kept for nobody"
+    later = iter(channel)
+    channel.push(4)
+    channel.close()
+    assert list(later) == [4]
 
 
 @pytest.mark.parametrize(

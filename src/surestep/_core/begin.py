@@ -105,7 +105,8 @@ def _check_nodes(run: Run, values: Mapping[str, Any]) -> None:
         raise MissingNodeError(
             f"Thread {thread!r} is to go on at {', '.join(map(repr, gone))}, which graph '{blueprint.name}' does not "
             "have: it was renamed or taken away since. Nothing was run, and an answer was not used. Keep a node of "
-            "that name for as long as threads wait at it (it may do what the new one does), or give the thread an input.",
+            "that name for as long as threads wait at it (it may do what the new one does), or give the thread an "
+            "input.",
             nodes=tuple(gone),
             thread_id=thread,
         )

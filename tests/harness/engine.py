@@ -39,6 +39,7 @@ DRIVERS = ("sync", "async", "mixed")
 _HOMES = {
     "graph": "StateGraph START END",
     "graph.message": "add_messages MessagesState push_message",
+    "graph.ui": "push_ui_message delete_ui_message ui_message_reducer",
     "types": "CachePolicy Command Send interrupt RetryPolicy TimeoutPolicy Overwrite Interrupt StateUpdate GraphOutput",
     "config": "get_config get_store get_stream_writer",
     "runtime": "Runtime RunControl get_runtime",

@@ -71,7 +71,7 @@ def push_ui_message(
         "metadata": {
             "merge": merge,
             "run_id": config.get("run_id"),
-            "tags": config.get("tags"),
+            "tags": config.get("tags") or None,
             "name": config.get("run_name"),
             **(metadata or {}),
             **({"message_id": message_id} if message_id else {}),

@@ -7,7 +7,7 @@ Statements come with `?` for their parameters, as for SQLite; psycopg writes the
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -19,6 +19,7 @@ from contextlib import (
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
+from surestep._calls import Calls, adriven, driven, itself
 from surestep._sql.migrate import Schema
 from surestep._sql.run import Done, begun, settled, started, turns
 from surestep._sql.statement import Each, Many, Rows, Statement, Steps
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 R = TypeVar("R")
-
-Calls = Generator[Any, Any, R]
-"""Calls of a cursor's methods, each yielded; what is sent back is its result, awaited where that is due."""
 
 SETTINGS: Mapping[str, Any] = {"autocommit": True, "prepare_threshold": None}
 """How our own connections are made: without prepared statements they work behind any pooler."""
@@ -56,7 +54,7 @@ def _psycopgs(sql: str) -> tuple[str, bool]:
 
 
 def _fetched(cursor: Any, statement: Statement) -> Calls[Rows]:
-    """The rows of a statement."""
+    """The rows of a statement; yields what the cursor's methods give, a result or something to await."""
     sql, has_rows = _psycopgs(statement[0])
     if isinstance(statement, Each):
         return (yield from _rows_of_each(cursor, sql, statement))
@@ -83,24 +81,6 @@ def _together(cursor: Any, steps: Steps[R], statement: Statement) -> Calls[R]:
     try:
         while True:
             statement = steps.send((yield from _fetched(cursor, statement)))
-    except StopIteration as stop:
-        return cast(R, stop.value)
-
-
-def _driven(calls: Calls[R]) -> R:
-    answer = None
-    try:
-        while True:
-            answer = calls.send(answer)
-    except StopIteration as stop:
-        return cast(R, stop.value)
-
-
-async def _adriven(calls: Calls[R]) -> R:
-    answer = None
-    try:
-        while True:
-            answer = await calls.send(answer)
     except StopIteration as stop:
         return cast(R, stop.value)
 
@@ -158,7 +138,7 @@ class PostgresRunner:
         if isinstance(statement, Done):
             return cast(R, statement.result)
         with self.cursor(reads=reads) as cursor:
-            return _driven(_together(cursor, steps, statement))
+            return driven(_together(cursor, steps, statement), itself)
 
     @contextmanager
     def cursor(self, *, reads: bool = False, **options: Any) -> Iterator[Any]:
@@ -232,7 +212,7 @@ class AsyncPostgresRunner:
         if isinstance(statement, Done):
             return cast(R, statement.result)
         async with self.cursor(reads=reads) as cursor:
-            return await _adriven(_together(cursor, steps, statement))
+            return await adriven(_together(cursor, steps, statement), itself)
 
     @asynccontextmanager
     async def cursor(self, *, reads: bool = False, **options: Any) -> AsyncIterator[Any]:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from surestep._calls import adriven, driven
 from surestep.stream._convert import event_of
 from surestep.stream._types import ProtocolEvent, StreamTransformer, works_in_sync_runs
 from surestep.stream.stream_channel import StreamChannel
@@ -22,39 +23,12 @@ Script = Generator[Step, Any, Any]
 
 def play(script: Script) -> Any:
     """Make the calls that a script asks for."""
-    try:
-        _played(script, _called).send(None)  # it never has to wait
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("a sync method waited")
+    return driven(script, lambda step: getattr(step[0], step[1])(*step[2]))
 
 
 async def aplay(script: Script) -> Any:
     """The same with the async forms of the methods."""
-    return await _played(script, _awaited)
-
-
-async def _played(script: Script, call: Callable[[Any, str, tuple[Any, ...]], Awaitable[Any]]) -> Any:
-    result: Any = None
-    failure: BaseException | None = None
-    while True:
-        try:
-            step = script.send(result) if failure is None else script.throw(failure)
-        except StopIteration as end:
-            return end.value
-        result, failure = None, None
-        try:
-            result = await call(*step)
-        except Exception as error:
-            failure = error
-
-
-async def _called(target: Any, name: str, args: tuple[Any, ...]) -> Any:
-    return getattr(target, name)(*args)
-
-
-async def _awaited(target: Any, name: str, args: tuple[Any, ...]) -> Any:
-    return await getattr(target, f"a{name}")(*args)
+    return await adriven(script, lambda step: getattr(step[0], f"a{step[1]}")(*step[2]))
 
 
 class StreamMux:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from surestep._calls import adriven, driven
 from surestep._sql.statement import Steps
 from surestep._sql.store import ops
 from surestep.store.base import BaseStore, IndexConfig, ListNamespacesOp, Op, Result, TTLConfig, validate_op_namespace
@@ -84,18 +85,10 @@ class SqlStore(BaseStore):
             yield Transaction(ops.refresh(self._tools.dialect, answers.due), writes=True)
         return answers.results
 
-    def _converse(self, given: Iterable[Op]) -> list[Result]:
-        conversation, answer = self._conversation(given), None
-        try:
-            while True:
-                answer = conversation.send(answer).answer(self._runner)
-        except StopIteration as stop:
-            return cast("list[Result]", stop.value)
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do the operations in one transaction; their results, in order."""
+        return driven(self._conversation(ops), lambda asked: asked.answer(self._runner))
 
-    async def _aconverse(self, given: Iterable[Op]) -> list[Result]:
-        conversation, answer = self._conversation(given), None
-        try:
-            while True:
-                answer = await conversation.send(answer).aanswer(self._runner)
-        except StopIteration as stop:
-            return cast("list[Result]", stop.value)
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """`batch`, awaited. When the caller is cancelled it has either happened or never will."""
+        return await adriven(self._conversation(ops), lambda asked: asked.aanswer(self._runner))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from surestep._calls import Calls, adriven, driven, itself
 from surestep.cache.base import BaseCache, FullKey, Namespace, ValueT
 from surestep.cache.base._names import joined
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 __all__ = ("RedisCache",)
 
 R = TypeVar("R")
-
-Calls = Generator[Any, Any, R]
-"""Calls of the client's methods, each yielded; what is sent back is its result, awaited where that is due."""
 
 SCANNED = 1000  # keys that the server looks at in one go when a namespace is cleared
 
@@ -76,6 +74,7 @@ class RedisCache(BaseCache[ValueT]):
         await self._adriven(self._clear(namespaces), None)
 
     # ---- what is said to the server ----
+    # Generators that yield what the client's methods give: a result, or something to await.
 
     def _make_key(self, namespace: Namespace, key: str) -> str:
         return self.prefix + joined([*namespace, key], ":")
@@ -141,28 +140,14 @@ class RedisCache(BaseCache[ValueT]):
                 "This cache has a client of redis.asyncio, which only the async methods can use. Use aget, aset and "
                 "aclear, or give the cache a redis.Redis."
             )
-        guarded, answer = self._guarded(calls, otherwise), None
-        try:
-            while True:
-                answer = guarded.send(answer)
-        except StopIteration as stop:
-            return cast(R, stop.value)
+        return driven(self._guarded(calls, otherwise), itself)
 
     async def _adriven(self, calls: Calls[R], otherwise: R) -> R:
         if not self._is_async:
             import asyncio
 
             return await asyncio.to_thread(self._driven, calls, otherwise)
-        guarded, answer = self._guarded(calls, otherwise), None
-        try:
-            while True:
-                asked = guarded.send(answer)
-                try:
-                    answer = await asked
-                except Exception as error:
-                    guarded.throw(error)
-        except StopIteration as stop:
-            return cast(R, stop.value)
+        return await adriven(self._guarded(calls, otherwise), itself)
 
     def _guarded(self, calls: Calls[R], otherwise: R) -> Calls[R]:
         """The calls, with a server that cannot be reached counted as an empty one."""

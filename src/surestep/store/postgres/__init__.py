@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from surestep._sql.postgres import PoolConfig, PostgresRunner, connected
 from surestep._sql.store.sweep import Swept
-from surestep.store.base import Op, Result, TTLConfig
+from surestep.store.base import TTLConfig
 from surestep.store.postgres.aio import AsyncPostgresStore
 from surestep.store.postgres.base import BasePostgresStore, PostgresIndexConfig
 
@@ -75,14 +75,6 @@ class PostgresStore(BasePostgresStore, Swept):
         """Create or update the tables. Two processes may do so at once. In a database that LangGraph has set
         up, the column `ttl_minutes` gets a type that holds fractions, for which the table is rewritten."""
         self._runner.setup()
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the operations in one transaction; their results, in order."""
-        return self._converse(ops)
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """`batch`, in a thread. When the caller is cancelled it has either happened or never will."""
-        return await self._aconverse(ops)
 
     def _cursor(self, *, pipeline: bool = False) -> AbstractContextManager[Any]:
         from psycopg.rows import dict_row

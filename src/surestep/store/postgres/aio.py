@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from surestep._sql.postgres import AsyncPostgresRunner, PoolConfig, aconnected
 from surestep._sql.store.sweep import AsyncSwept
-from surestep.store.base import Op, Result, TTLConfig
+from surestep.store.base import TTLConfig
 from surestep.store.base.batch import AsyncBatchedBaseStore
 from surestep.store.postgres.base import BasePostgresStore, PostgresIndexConfig
 
@@ -69,10 +69,6 @@ class AsyncPostgresStore(AsyncBatchedBaseStore, BasePostgresStore, AsyncSwept):
     async def setup(self) -> None:
         """Create or update the tables, as PostgresStore does."""
         await self._runner.asetup()
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the operations in one transaction; their results, in order."""
-        return await self._aconverse(ops)
 
     def _cursor(self, *, pipeline: bool = False) -> AbstractAsyncContextManager[Any]:
         from psycopg.rows import dict_row

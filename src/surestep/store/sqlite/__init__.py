@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from surestep._sql.run import SqliteRunner, connect
 from surestep._sql.store.sweep import Swept
-from surestep.store.base import Op, Result, TTLConfig
+from surestep.store.base import TTLConfig
 from surestep.store.sqlite.aio import AsyncSqliteStore
 from surestep.store.sqlite.base import BaseSqliteStore, SqliteIndexConfig
 
@@ -65,11 +65,3 @@ class SqliteStore(BaseSqliteStore, Swept):
     def setup(self) -> None:
         """Create or update the tables. Called by the first operation; safe to call at any time."""
         self._runner.setup()
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the operations in one transaction; their results, in order."""
-        return self._converse(ops)
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """`batch`, in a thread. When the caller is cancelled it has either happened or never will."""
-        return await self._aconverse(ops)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
 from surestep._sql.run import SqliteRunner, connect
 from surestep._sql.store.sweep import AsyncSwept
-from surestep.store.base import Op, Result, TTLConfig
+from surestep.store.base import TTLConfig
 from surestep.store.base.batch import AsyncBatchedBaseStore
 from surestep.store.sqlite.base import BaseSqliteStore, SqliteIndexConfig
 
@@ -60,7 +60,3 @@ class AsyncSqliteStore(AsyncBatchedBaseStore, BaseSqliteStore, AsyncSwept):
     async def setup(self) -> None:
         """Create or update the tables. Called by the first operation; safe to call at any time."""
         await self._runner.asetup()
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the operations in one transaction; their results, in order."""
-        return await self._aconverse(ops)

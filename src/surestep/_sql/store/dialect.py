@@ -37,7 +37,6 @@ class StoreDialect(NamedTuple):
     things expire; `expiry` makes of an expression for minutes the time that lies as much ahead, NULL for NULL.
     """
 
-    name: str
     json: str
     value: str
     collate: str
@@ -48,6 +47,11 @@ class StoreDialect(NamedTuple):
     below: Callable[[str], Condition]
     fields: Fields
     has_vectors: str
+
+
+def can_ask_for(text: str) -> bool:
+    """Whether a database can be given the text: without NUL, and without half a surrogate pair."""
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text))
 
 
 # ---- SQLite ----
@@ -94,7 +98,6 @@ def _sqlite_expiry(minutes: str) -> str:
 
 
 SQLITE = StoreDialect(
-    name="sqlite",
     json="text",
     value="value",
     collate="",
@@ -134,13 +137,9 @@ class PostgresFields:
         return self._said(path, sql, number)
 
     def _said(self, path: Path, sql: str, *params: Any) -> Condition | None:
-        if any("\0" in label or not _encodes(label) for label in path):
+        if not all(map(can_ask_for, path)):
             return None
         return sql.format(path="?::text[]"), [[*path]] * sql.count("{path}") + [*params]
-
-
-def _encodes(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _postgres_below(prefix: str) -> Condition:
@@ -149,7 +148,6 @@ def _postgres_below(prefix: str) -> Condition:
 
 
 POSTGRES = StoreDialect(
-    name="postgres",
     json="jsonb",
     value="value::text",
     collate=' COLLATE "C"',

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import inf, isfinite
 from typing import Any
 
-from surestep._sql.store.dialect import Condition, Fields, Path, sql_of
+from surestep._sql.store.dialect import Condition, Fields, Path, can_ask_for, sql_of
 from surestep.store.base._match import is_comparison
 
 # Numbers this near to each other may be the same to a database.
@@ -69,9 +69,7 @@ def _compared(fields: Fields, path: Path, name: str, operand: Any) -> Condition 
 
 
 def _is_text(operand: Any) -> bool:
-    if not isinstance(operand, str) or "\0" in operand:
-        return False
-    return not any("\ud800" <= char <= "\udfff" for char in operand)
+    return isinstance(operand, str) and can_ask_for(operand)
 
 
 def _about(number: Any) -> tuple[float, float]:

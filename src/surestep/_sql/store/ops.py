@@ -21,13 +21,10 @@ from surestep._sql.statement import Each, Many, Steps
 from surestep._sql.store.dialect import Condition, StoreDialect, sql_of
 from surestep._sql.store.filters import narrowed
 from surestep._sql.store.values import dumps, moment
-from surestep._sql.store.vectors import Ranking
+from surestep._sql.store.vectors import Key, Ranking
 from surestep.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 from surestep.store.base._match import matches_filter, page_of_namespaces
 from surestep.store.base._plan import Namespace, Plan, Vectors
-
-Key = tuple[str, str]
-"""Where a row lies: the namespace's labels with dots between them, and the key."""
 
 
 class Tools(NamedTuple):

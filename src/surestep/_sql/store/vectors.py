@@ -12,6 +12,7 @@ from surestep.store.base._nearness import DISTANCES, Packed, nearness, packed
 from surestep.store.base._plan import Vector
 
 Key = tuple[str, str]
+"""Where a row lies: the namespace's labels with dots between them, and the key."""
 
 
 class Ranking(Protocol):

@@ -58,6 +58,38 @@ def _let_go(parts: Any) -> None:
     """With its last reference a generator is closed: the outermost first."""
 
 
+class _Inside(_RunStream):
+    """What sync and async handles of a graph inside the run have in common: who it is, and how it ended."""
+
+    def __init__(
+        self,
+        mux: StreamMux,
+        *,
+        path: tuple[str, ...],
+        graph_name: str | None = None,
+        trigger_call_id: str | None = None,
+    ) -> None:
+        super().__init__(None, mux, wire_pump=False)  # type: ignore[arg-type,call-arg]  # of the run stream beside
+        self.path = path
+        self.graph_name = graph_name
+        self.trigger_call_id = trigger_call_id
+        self.status: Any = "started"
+        self.error: str | None = None
+        self._seen_terminal = False
+
+    def _finish(self, status: Any, error: str | None) -> None:
+        self.status, self.error = status, error
+        self._seen_terminal = self._exhausted = True
+
+    def _goes_on(self) -> bool:
+        return not self._seen_terminal and not self._mux.closed
+
+    def _result(self, value: Any) -> Any:
+        if self.status == "failed":
+            raise RuntimeError(self.error)
+        return super()._result(value)
+
+
 class GraphRunStream(_RunStream):
     """A run of `stream_events`: iterate it for raw events, or read its projections (`values`, `messages`,
     `lifecycle`, `subgraphs` and others that were asked for) as its attributes."""
@@ -160,41 +192,17 @@ class GraphRunStream(_RunStream):
                     return
 
 
-class SubgraphRunStream(GraphRunStream):
+class SubgraphRunStream(_Inside, GraphRunStream):
     """A graph inside the run, followed by itself. Reading from it drives the whole run.
 
     `path`: its namespace; `graph_name`: the agent's or its node's name; `trigger_call_id`: the task it runs in;
     `status`: "started" until it has ended; `error`: with "failed".
     """
 
-    def __init__(
-        self,
-        mux: StreamMux,
-        *,
-        path: tuple[str, ...],
-        graph_name: str | None = None,
-        trigger_call_id: str | None = None,
-    ) -> None:
-        super().__init__(None, mux, wire_pump=False)
-        self.path = path
-        self.graph_name = graph_name
-        self.trigger_call_id = trigger_call_id
-        self.status: Any = "started"
-        self.error: str | None = None
-        self._seen_terminal = False
-
-    def _finish(self, status: Any, error: str | None) -> None:
-        self.status, self.error = status, error
-        self._seen_terminal = self._exhausted = True
-
     def _drive(self) -> None:
-        while not self._seen_terminal and not self._mux.closed and self._mux.pump is not None and self._mux.pump():
+        pump = self._mux.pump
+        while self._goes_on() and pump is not None and pump():
             pass
-
-    def _result(self, value: Any) -> Any:
-        if self.status == "failed":
-            raise RuntimeError(self.error)
-        return super()._result(value)
 
 
 class AsyncGraphRunStream(_RunStream):
@@ -292,35 +300,10 @@ class AsyncGraphRunStream(_RunStream):
         await self.abort()
 
 
-class AsyncSubgraphRunStream(AsyncGraphRunStream):
+class AsyncSubgraphRunStream(_Inside, AsyncGraphRunStream):
     """A graph inside an async run; see `SubgraphRunStream`."""
-
-    def __init__(
-        self,
-        mux: StreamMux,
-        *,
-        path: tuple[str, ...],
-        graph_name: str | None = None,
-        trigger_call_id: str | None = None,
-    ) -> None:
-        super().__init__(None, mux, wire_pump=False)
-        self.path = path
-        self.graph_name = graph_name
-        self.trigger_call_id = trigger_call_id
-        self.status: Any = "started"
-        self.error: str | None = None
-        self._seen_terminal = False
-
-    def _finish(self, status: Any, error: str | None) -> None:
-        self.status, self.error = status, error
-        self._seen_terminal = self._exhausted = True
 
     async def _drive(self) -> None:
         pump = self._mux.apump
-        while not self._seen_terminal and not self._mux.closed and pump is not None and await pump():
+        while self._goes_on() and pump is not None and await pump():
             pass
-
-    def _result(self, value: Any) -> Any:
-        if self.status == "failed":
-            raise RuntimeError(self.error)
-        return super()._result(value)

@@ -272,7 +272,7 @@ def command_edits(blueprint: Blueprint, command: Command[Any]) -> list[tuple[str
 
 
 def _branch_to(blueprint: Blueprint, name: str) -> str:
-    channel = f"branch:to:{name}"
+    channel = f"{BRANCH}{name}"
     if channel not in blueprint.channels:
         known = ", ".join(sorted(node for node in blueprint.nodes if not node.startswith("__")))
         raise InvalidUpdateError(

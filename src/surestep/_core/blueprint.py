@@ -27,6 +27,7 @@ START = "__start__"
 END = "__end__"
 HIDDEN = "langsmith:hidden"
 BRANCH = "branch:to:"  # + a node's name: the channel that starts it
+JOIN = "join:"  # + the nodes to wait for and the one that waits: the channel that starts it
 
 CONTROL = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME})  # rows that say how a task stands
 UNFOLDED = frozenset({NO_WRITES, "__pregel_push", RETURN, CALLED, *CONTROL})  # writes that no channel receives

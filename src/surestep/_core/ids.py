@@ -47,6 +47,11 @@ def child_ns(ns: str, name: str) -> str:
     return f"{ns}{NS_SEP}{name}" if ns else name
 
 
+def ns_path(ns: str) -> tuple[str, ...]:
+    """A namespace as parts of a stream have it; empty for the outermost graph."""
+    return tuple(ns.split(NS_SEP)) if ns else ()
+
+
 def recast(ns: str) -> str:
     """The address of a graph: its namespace without task ids and call numbers."""
     return NS_SEP.join(part.split(NS_END)[0] for part in ns.split(NS_SEP) if not part.isdigit())

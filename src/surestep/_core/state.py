@@ -16,7 +16,7 @@ from typing import Any
 
 from surestep._core.apply import apply_edits, apply_writes
 from surestep._core.begin import input_task, input_writes, load, restore
-from surestep._core.blueprint import END, INPUT, INTERRUPT, RESUME, TASKS, Blueprint
+from surestep._core.blueprint import BRANCH, END, INPUT, INTERRUPT, RESUME, TASKS, Blueprint
 from surestep._core.commands import ListCheckpoints, Next, Save, Step, TaskRows
 from surestep._core.head import Head
 from surestep._core.ids import id_from, interrupt_id
@@ -301,7 +301,7 @@ def _take_over(run: Run, statuses: Mapping[Task, TaskStatus], acted: Sequence[st
 def _schedule_again(head: Head, task: Task) -> list[tuple[str, Any]]:
     if task.path[0] == "__pregel_push":
         return [(TASKS, head.channels[TASKS].get()[task.path[1]])]
-    branch = f"branch:to:{task.name}"
+    branch = f"{BRANCH}{task.name}"
     channel = head.channels.get(branch)
     return [(branch, None)] if channel is not None and channel.is_available() else []
 

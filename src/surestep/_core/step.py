@@ -221,9 +221,7 @@ class Superstep:
 
     def _called(self, call: Call) -> Step[None]:
         run = self.run
-        task = called(run.head, call, run.step)
         pending = run.pending if not run.replaying else None
-        status = pending.by_task.get(task.id) if pending is not None else None
         if (changed := self._mismatch(call, pending)) is not None:
             yield Answer(call, None, changed)
             return
@@ -231,6 +229,8 @@ class Superstep:
         if again is not None:
             yield Answer(call, rows.returned(again.writes), None)
             return
+        task = called(run.head, call, run.step)
+        status = pending.by_task.get(task.id) if pending is not None else None
         self.tasks.append(task)
         if run.show.tasks:
             yield from run.show.starts([task], run.step)

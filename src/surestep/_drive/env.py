@@ -22,7 +22,7 @@ from surestep._constants import (
 from surestep._core.blueprint import Blueprint
 from surestep._core.commands import Emit
 from surestep._core.events import Part
-from surestep._core.ids import NS_SEP, PUSH
+from surestep._core.ids import PUSH, ns_path
 from surestep._core.plan import Position, state_for
 from surestep._core.run import Run
 from surestep._core.task import Task
@@ -155,7 +155,7 @@ class Env:
         """Put something of a task on the stream. What hangs below another task is shown at that one's place."""
         part = self.part((mode, payload))
         above = task.above
-        self.put_part(part if above is None else part._replace(ns=tuple(above.ns.split(NS_SEP))))
+        self.put_part(part if above is None else part._replace(ns=ns_path(above.ns)))
 
     def part(self, emitted: Emit | tuple[str, Any]) -> Part:
         """A mode and what is to be shown in it, as a part of the stream."""
@@ -164,7 +164,7 @@ class Env:
     @property
     def path(self) -> tuple[str, ...]:
         """The namespace as parts of the stream have it."""
-        return tuple(self.ns.split(NS_SEP)) if self.ns else ()
+        return ns_path(self.ns)
 
     def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
         return self.calls(context, name, spec, raw)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from surestep._core.blueprint import BRANCH
+from surestep._core.blueprint import BRANCH, JOIN
 from surestep._fields import annotated_keys
 from surestep.constants import END
 from surestep.errors import ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
@@ -159,7 +159,7 @@ def _attributes(value: Any, keys: Iterable[str]) -> list[Write]:
 
 def barrier_name(starts: Iterable[str], end: str) -> str:
     """The channel in which a join counts its sources."""
-    return f"join:{'+'.join(starts)}:{end}"
+    return f"{JOIN}{'+'.join(starts)}:{end}"
 
 
 def trigger_name(node: str) -> str:

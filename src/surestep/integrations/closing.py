@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from surestep._core.blueprint import BRANCH, JOIN
+
 Write = tuple[str, Any]
 Close = Callable[[Any, Sequence[Write], Callable[[str], Any]], Sequence[Write]]
 
@@ -33,7 +35,7 @@ def _close(key: str, given: Any, done: Sequence[Write], read: Callable[[str], An
     given: the task's input; done: what it has written, if it had finished; read: the value of a channel.
     """
     if done:  # its answers are true; where the graph would have gone from there is out of date
-        return [(channel, value) for channel, value in done if not channel.startswith(("branch:to:", "join:", "__"))]
+        return [(channel, value) for channel, value in done if not channel.startswith((BRANCH, JOIN, "__"))]
     messages = read(key)
     answered = {getattr(message, "tool_call_id", None) for message in messages or ()}
     open_calls = [call for call in _calls(given, key) if call.get("id") not in answered]

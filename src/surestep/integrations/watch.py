@@ -160,8 +160,7 @@ class Watch:
     def _resumed(self, checkpoint_id: str) -> Told:
         from surestep.callbacks import GraphResumeEvent
 
-        ns = self.prepared.env.ns
-        event = GraphResumeEvent(self._run_id(), "pending", checkpoint_id, tuple(ns.split("|")) if ns else ())
+        event = GraphResumeEvent(self._run_id(), "pending", checkpoint_id, self.prepared.env.path)
         return Told(self._lifecycle().on_resume, event)
 
     def _paused(self, outcome: Outcome) -> Told:

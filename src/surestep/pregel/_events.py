@@ -92,6 +92,7 @@ def multiplexer(graph: Any, config: Any, transformers: Any, kwargs: dict[str, An
 def _scope(graph: Any, config: Any) -> tuple[str, ...]:
     """The namespace that the run will have; of a run of a whole graph, the one that the caller means."""
     from surestep._config import ensure_config
+    from surestep._core.ids import ns_path
     from surestep._drive.context import TASK_KEY
     from surestep.pregel._prepare import child_namespace
 
@@ -100,7 +101,7 @@ def _scope(graph: Any, config: Any) -> tuple[str, ...]:
         ns = child_namespace(parent.task.ns, parent.graphs, graph.checkpointer)
     else:
         ns = ((config or {}).get("configurable") or {}).get("checkpoint_ns") or ""
-    return tuple(ns.split("|")) if ns else ()
+    return ns_path(ns)
 
 
 def options_of(mux: StreamMux, kwargs: dict[str, Any]) -> dict[str, Any]:

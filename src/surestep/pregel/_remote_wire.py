@@ -9,7 +9,7 @@ from uuid import UUID
 
 from surestep._core.blueprint import INTERRUPT
 from surestep._core.events import Part
-from surestep._core.ids import NS_SEP
+from surestep._core.ids import NS_SEP, ns_path
 from surestep._drive.context import TASK_KEY
 from surestep.errors import GraphInterrupt, ParentCommand
 from surestep.types import Command, Interrupt, PregelTask, StateSnapshot
@@ -35,6 +35,12 @@ def sanitized(config: Mapping[str, Any]) -> dict[str, Any]:
             plain = _plain(config[key])
             found[key] = {k: v for k, v in plain.items() if k not in _OURS and not k.startswith("__")}
     return found
+
+
+def thread_and_config(config: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The thread's id (None without one) and the rest of a config, as a server takes them."""
+    plain = sanitized(config)
+    return plain.get("configurable", {}).pop("thread_id", None), plain
 
 
 def _plain(value: Any) -> Any:
@@ -134,8 +140,7 @@ class Stream:
         wanted: Sequence[str] = (stream_mode or "updates",) if not self.tagged else tuple(stream_mode)
         self.wanted = frozenset(wanted)
         configurable = config.get("configurable") or {}
-        ns = configurable.get("checkpoint_ns")
-        self.ns: tuple[str, ...] = tuple(ns.split(NS_SEP)) if ns else ()
+        self.ns = ns_path(configurable.get("checkpoint_ns") or "")
         self.above = _listeners(configurable.get(TASK_KEY))
 
     def options(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
 from surestep._context import current_task
 from surestep._core.events import Part
+from surestep._core.ids import ns_path
 from surestep.constants import TAG_HIDDEN, TAG_NOSTREAM
 from surestep.types import Command
 
@@ -50,8 +51,8 @@ def graph_ns(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     place: str = metadata.get("langgraph_checkpoint_ns", "")
     task: TaskContext | None = current_task.get()
     if task is not None and task.task.ns == place:
-        return tuple(task.env.ns.split("|")) if task.env.ns else ()
-    return tuple(place.split("|")[:-1])
+        return task.env.path
+    return ns_path(place)[:-1]
 
 
 class StreamMessages(PartsHandler):

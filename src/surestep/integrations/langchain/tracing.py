@@ -51,12 +51,11 @@ def graph_run(graph: Pregel[Any, Any, Any, Any], prepared: Prepared, is_async: b
     manager = configured(config, is_async, callbacks, extra=INTEGRATION)
     if env.parent is None:
         _leave_out_foreign(manager)
-    ns = tuple(env.ns.split("|")) if env.ns else ()
     streams: list[Any] = []
     if "messages" in prepared.modes:
-        streams.append(_messages(prepared, manager)(env.put_part, prepared.subgraphs, ns))
+        streams.append(_messages(prepared, manager)(env.put_part, prepared.subgraphs, env.path))
     if "tools" in prepared.modes:
-        streams.append(StreamTools(env.put_part, prepared.subgraphs, ns))
+        streams.append(StreamTools(env.put_part, prepared.subgraphs, env.path))
     if not manager.handlers and not streams:
         return None
     return GraphRun(manager, config.get("run_name") or graph.get_name(), config, streams, is_async)

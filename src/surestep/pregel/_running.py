@@ -68,7 +68,7 @@ class RunMethods:
         control: a `RunControl` to stop the run with. version: "v1" (payloads and tuples) or "v2" (dicts).
         Raises what a node raises, GraphRecursionError, GraphDrained, ThreadConflict, EmptyInputError.
         """
-        return shown(self, input, config, _options(locals()))
+        return shown(self, input, config, options_given(locals()))
 
     def astream(
         self,
@@ -89,7 +89,7 @@ class RunMethods:
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """As `stream`, on the running event loop."""
-        return ashown(self, input, config, _options(locals()))
+        return ashown(self, input, config, options_given(locals()))
 
     def invoke(
         self,
@@ -112,7 +112,7 @@ class RunMethods:
         Arguments as in `stream`. A pause adds `"__interrupt__"`, a list of `Interrupt`s, to the state; with
         version="v2" the result is a `GraphOutput(value, interrupts)`.
         """
-        options = _options(locals())
+        options = options_given(locals())
         if stream_mode != "values":
             return list(self.stream(input, config, **self._with_output_keys(options)))
         prepared, hear = self._invoke_plan(input, config, options)
@@ -138,7 +138,7 @@ class RunMethods:
         """As `invoke`, on the running event loop. When it is cancelled, it ends only after nothing of the run can
         write any more.
         """
-        options = _options(locals())
+        options = options_given(locals())
         if stream_mode != "values":
             return [part async for part in self.astream(input, config, **self._with_output_keys(options))]
         prepared, hear = self._invoke_plan(input, config, options)
@@ -220,7 +220,7 @@ class RunMethods:
         return as_modes(print_mode or ())[0]
 
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
+def options_given(given: dict[str, Any]) -> dict[str, Any]:
     """What a public method was given (its `locals()`) beside the graph, the input and the config."""
     kwargs = given.pop("kwargs")
     for name in ("self", "input", "config"):

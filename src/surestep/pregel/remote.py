@@ -21,7 +21,9 @@ from surestep.pregel._remote_wire import (
     config_at,
     sanitized,
     snapshot_of,
+    thread_and_config,
 )
+from surestep.pregel._running import options_given
 from surestep.pregel.protocol import PregelProtocol
 from surestep.types import GraphOutput, StateSnapshot
 
@@ -134,9 +136,12 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
         return snapshot_of(await self._remote(asynchronous=True).threads.get_state(**asked))
 
     def _state_of(self, config: Any, subgraphs: bool, headers: Any, params: Any) -> dict[str, Any]:
+        return {**self._where(config), "subgraphs": subgraphs, **_more(headers, params)}
+
+    def _where(self, config: Any) -> dict[str, Any]:
+        """The thread, and the checkpoint of it, that a call is about."""
         merged = merge_configs(self.config, config)
-        where = {"thread_id": merged["configurable"]["thread_id"], "checkpoint": checkpoint_of(merged)}
-        return {**where, "subgraphs": subgraphs, **_more(headers, params)}
+        return {"thread_id": merged["configurable"]["thread_id"], "checkpoint": checkpoint_of(merged)}
 
     def get_state_history(
         self,
@@ -170,13 +175,11 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
     def _history_of(
         self, config: Any, filter: Any, before: Any, limit: int | None, headers: Any, params: Any
     ) -> dict[str, Any]:
-        merged = merge_configs(self.config, config)
         return {
-            "thread_id": merged["configurable"]["thread_id"],
+            **self._where(config),
             "limit": 10 if limit is None else limit,
             "before": checkpoint_of(before),
             "metadata": filter,
-            "checkpoint": checkpoint_of(merged),
             **_more(headers, params),
         }
 
@@ -209,9 +212,7 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
         return config_at(changed["checkpoint"])  # type: ignore[return-value]
 
     def _edit_of(self, config: Any, values: Any, as_node: Any, headers: Any, params: Any) -> dict[str, Any]:
-        merged = merge_configs(self.config, config)
-        where = {"thread_id": merged["configurable"]["thread_id"], "checkpoint": checkpoint_of(merged)}
-        return {**where, "values": values, "as_node": as_node, **_more(headers, params)}
+        return {**self._where(config), "values": values, "as_node": as_node, **_more(headers, params)}
 
     def bulk_update_state(self, config: RunnableConfig, updates: Any) -> RunnableConfig:
         """Servers take one edit at a time: NotImplementedError."""
@@ -242,10 +243,7 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
 
         With several modes and without subgraphs parts are the SDK's `StreamPart`s (event, data, id).
         """
-        shape, asked = self._run_of(
-            input, config, stream_mode, subgraphs, version, headers=headers, params=params, context=context,
-            interrupt_before=interrupt_before, interrupt_after=interrupt_after, **kwargs,
-        )  # fmt: skip
+        shape, asked = self._run_of(input, config, **options_given(locals()))
         for part in self._remote(asynchronous=False).runs.stream(**asked):
             yield from shape.parts(part)
 
@@ -265,21 +263,17 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """`stream`, awaited."""
-        shape, asked = self._run_of(
-            input, config, stream_mode, subgraphs, version, headers=headers, params=params, context=context,
-            interrupt_before=interrupt_before, interrupt_after=interrupt_after, **kwargs,
-        )  # fmt: skip
+        shape, asked = self._run_of(input, config, **options_given(locals()))
         async for part in self._remote(asynchronous=True).runs.stream(**asked):
             for seen in shape.parts(part):
                 yield seen
 
     def _run_of(
-        self, input: Any, config: Any, stream_mode: Any, subgraphs: bool, version: str, *, headers: Any, **more: Any
+        self, input: Any, config: Any, *, stream_mode: Any, subgraphs: bool, version: str, headers: Any, **more: Any
     ) -> tuple[Stream, dict[str, Any]]:
         merged = merge_configs(self.config, config)
         shape = Stream(merged, stream_mode, subgraphs, version)
-        plain = sanitized(merged)
-        thread_id = plain.get("configurable", {}).pop("thread_id", None)
+        thread_id, plain = thread_and_config(merged)
         given, command = command_of(input)
         asked = {
             "thread_id": thread_id,
@@ -307,10 +301,9 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
         **kwargs: Any,
     ) -> Any:
         """Run the graph there; its state at the end (version="v2": a `GraphOutput`)."""
-        parts = self.stream(
-            input, config, context=context, stream_mode="values", interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after, headers=headers, params=params, version="v2", **kwargs,
-        )  # fmt: skip
+        given = options_given(locals())
+        del given["version"]
+        parts = self.stream(input, config, stream_mode="values", version="v2", **given)
         return self._output(list(parts), version)
 
     async def ainvoke(
@@ -327,10 +320,9 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
         **kwargs: Any,
     ) -> Any:
         """`invoke`, awaited."""
-        parts = self.astream(
-            input, config, context=context, stream_mode="values", interrupt_before=interrupt_before,
-            interrupt_after=interrupt_after, headers=headers, params=params, version="v2", **kwargs,
-        )  # fmt: skip
+        given = options_given(locals())
+        del given["version"]
+        parts = self.astream(input, config, stream_mode="values", version="v2", **given)
         return self._output([part async for part in parts], version)
 
     def _output(self, parts: list[Any], version: str) -> Any:
@@ -388,8 +380,7 @@ class RemoteGraph(AsRunnable, PregelProtocol[Any, Any, Any, Any]):
         return _AsyncRemoteGraphRunStream(client=client, sdk_thread=thread, **start)
 
     def _events_of(self, client: Any, input: Any, config: Any, headers: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        plain = sanitized(merge_configs(self.config, config))
-        thread_id = plain.get("configurable", {}).pop("thread_id", None)
+        thread_id, plain = thread_and_config(merge_configs(self.config, config))
         thread = client.threads.stream(
             thread_id=thread_id, assistant_id=self.assistant_id, headers=self._headers(headers)
         )

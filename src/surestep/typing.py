@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # Type checkers see the defaults (StateGraph[State] is StateGraph[State, None, State, State]) and the
-    # bound: a state is a TypedDict, a dataclass or a pydantic model. At run time our own
-    # make them, without the dependency.
+    # bound: a state is a TypedDict, a dataclass or a pydantic model. At run time our own make them,
+    # without the dependency.
     from pydantic import BaseModel
     from typing_extensions import TypeVar
 

@@ -33,7 +33,6 @@ ADVICE: Final = {
     "langgraph.checkpoint.conformance": "pip install --no-deps langgraph-checkpoint-conformance",
     "langgraph.checkpoint.postgres": "pip install --no-deps langgraph-checkpoint-postgres, or use another saver",
     "langgraph.checkpoint.redis": "pip install --no-deps langgraph-checkpoint-redis, or use another saver",
-    "langgraph.store.postgres": "pip install --no-deps langgraph-checkpoint-postgres, or use another store",
     "langgraph.store.redis": "pip install --no-deps langgraph-checkpoint-redis, or use another store",
     "langgraph_sdk": "It is the client of LangGraph's servers, and works beside surestep: pip install langgraph-sdk",
 }

@@ -192,9 +192,9 @@ class _LangChainKind(_Kind):
         if _whole.issuperset(map(type, messages)):
             return cast("list[Any]", messages)
         langchain = _langchain("messages")
-        for cls in set(map(type, messages)):
-            if issubclass(cls, langchain.BaseMessage) and not issubclass(cls, langchain.BaseMessageChunk):
-                _whole.add(cls)
+        for kind in set(map(type, messages)):
+            if issubclass(kind, langchain.BaseMessage) and not issubclass(kind, langchain.BaseMessageChunk):
+                _whole.add(kind)
         if _whole.issuperset(map(type, messages)):
             return cast("list[Any]", messages)
         return [langchain.message_chunk_to_message(m) for m in langchain.convert_to_messages(messages)]

@@ -270,6 +270,20 @@ class Refusing:
 ENDS_OF_CALLED = {"returns": "__return__", "fails": "__error__", "asks": "__interrupt__"}
 
 
+def ending(E: Engine, refusing: Refusing, end: str) -> Any:
+    """A task that returns, fails or asks while the disk is full, and returns after that."""
+
+    @E.task
+    def work() -> str:
+        if refusing.full and end == "fails":
+            raise Boom("work")
+        if refusing.full and end == "asks":
+            E.interrupt("?")
+        return "done"
+
+    return work
+
+
 @pytest.mark.parametrize("end", ENDS_OF_CALLED)
 @pytest.mark.parametrize("catches", [True, False])
 @pytest.mark.parametrize("siblings", [0, 1])
@@ -279,13 +293,7 @@ def test_a_saver_that_fails_while_a_node_waits_for_a_task(E: Engine, end: str, c
     saver = E.saver()
     refusing = Refusing(saver, ENDS_OF_CALLED[end], OSError("the disk is full"))
 
-    @E.task
-    def work() -> str:
-        if refusing.full and end == "fails":
-            raise Boom("work")
-        if refusing.full and end == "asks":
-            E.interrupt("?")
-        return "done"
+    work = ending(E, refusing, end)
 
     async def calls(state: Any) -> Any:
         try:
@@ -317,13 +325,7 @@ def test_a_save_that_is_broken_off_while_a_node_waits_for_a_task(E: Engine, end:
     saver = E.saver()
     refusing = Refusing(saver, ENDS_OF_CALLED[end], error())
 
-    @E.task
-    def work() -> str:
-        if refusing.full and end == "fails":
-            raise Boom("work")
-        if refusing.full and end == "asks":
-            E.interrupt("?")
-        return "done"
+    work = ending(E, refusing, end)
 
     async def calls(state: Any) -> Any:
         for attempt in (1, 2):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -65,19 +63,8 @@ WRITERS, ITEMS = 4, 15
 
 
 def test_processes(postgres: str) -> None:
-    command = [sys.executable, writer.__file__, "postgres", postgres]
-    children = [
-        subprocess.Popen(
-            [*command, f"w{number}", str(ITEMS)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(WRITERS)
-    ]
-    outputs = [child.communicate("go\n") for child in children]
-    assert [(out.strip(), err) for out, err in outputs] == [(str(ITEMS), "")] * WRITERS
+    outputs = writer.in_processes("postgres", postgres, WRITERS, ITEMS)
+    assert outputs == [(str(ITEMS), "")] * WRITERS
 
 
 @pytest.mark.parametrize("pool", [None, {"max_size": WRITERS}], ids=["connection", "pool"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import sqlite3
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -94,19 +92,8 @@ WRITERS, ITEMS = 4, 15
 
 
 def test_processes(path: str) -> None:
-    command = [sys.executable, writer.__file__, "sqlite", path]
-    children = [
-        subprocess.Popen(
-            [*command, f"w{number}", str(ITEMS)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(WRITERS)
-    ]
-    outputs = [child.communicate("go\n") for child in children]
-    assert [(out.strip(), err) for out, err in outputs] == [(str(ITEMS), "")] * WRITERS
+    outputs = writer.in_processes("sqlite", path, WRITERS, ITEMS)
+    assert outputs == [(str(ITEMS), "")] * WRITERS
 
 
 @pytest.mark.parametrize("one_each", [False, True], ids=["one store", "a store each"])

@@ -3,6 +3,7 @@ input."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -23,6 +24,23 @@ def work(store: Any, name: str, items: int) -> int:
         assert len({(item.value["by"], item.value["n"]) for item in seen}) == 1, seen
         store.sweep_ttl()
     return len(store.search(("own", name), limit=1000))
+
+
+def in_processes(kind: str, place: str, writers: int, items: int) -> list[tuple[str, str]]:
+    """What that many processes that `work` at the same time print: (output, errors) of each."""
+    command = [sys.executable, __file__, kind, place]
+    children = [
+        subprocess.Popen(
+            [*command, f"w{number}", str(items)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(writers)
+    ]
+    outputs = [child.communicate("go\n") for child in children]
+    return [(out.strip(), err) for out, err in outputs]
 
 
 if __name__ == "__main__":

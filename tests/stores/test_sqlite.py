@@ -188,6 +188,19 @@ async def test_a_cancelled_call_leaves_the_store_usable(path: str) -> None:
         assert item is not None
 
 
+async def test_a_call_that_fails_fails_alone(path: str) -> None:
+    async with AsyncSqliteStore.from_conn_string(path) as store:
+        results = await asyncio.gather(
+            store.aput(("u",), "one", {"n": 1}),
+            store.aput(("u",), "bad", {"n": object()}),
+            store.asearch(("u",), filter={"n": {"$in": [1]}}),
+            store.aput(("u",), "two", {"n": 2}),
+            return_exceptions=True,
+        )
+        assert [type(result) for result in results] == [type(None), TypeError, ValueError, type(None)]
+        assert {item.key for item in await store.asearch(("u",))} == {"one", "two"}
+
+
 async def test_closing_waits_for_what_was_asked(path: str) -> None:
     async with AsyncSqliteStore.from_conn_string(path, ttl={"default_ttl": 1}) as store:
         await store.start_ttl_sweeper()
@@ -244,6 +257,15 @@ def test_the_sweeper(path: str, caplog: pytest.LogCaptureFixture) -> None:
         assert swept.wait(60)
         assert store.stop_ttl_sweeper(60) and store.stop_ttl_sweeper() and running.done()
     assert "could not be deleted" in caplog.text and "disk full" in caplog.text
+
+
+def test_a_sweeper_whose_future_is_cancelled(path: str) -> None:
+    with SqliteStore.from_conn_string(path, ttl={"default_ttl": 1}) as store:
+        running = store.start_ttl_sweeper()
+        assert running.cancel() and store.stop_ttl_sweeper(60)
+        again = store.start_ttl_sweeper()
+        assert again is not running and not again.done()
+        again.cancel()
 
 
 def test_nothing_to_sweep(path: str) -> None:

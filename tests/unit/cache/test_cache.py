@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from surestep.cache.base import BaseCache
-from surestep.cache.memory import InMemoryCache
+from surestep.cache.memory import FEW, InMemoryCache
 
 NS = ("writes", "node")
 
@@ -51,6 +51,15 @@ def test_a_value_lives_for_its_time(cache: InMemoryCache[Any], clock: list[float
     assert cache.get([(NS, "short")]) == {(NS, "short"): 5}
     clock[0] += 1000
     assert set(cache.get(every).values()) == {3}
+
+
+def test_what_has_expired_takes_no_room(cache: InMemoryCache[Any], clock: list[float]) -> None:
+    cache.set({(NS, "ever"): (0, None)})
+    for number in range(5 * FEW):
+        cache.set({((str(number),), "short"): (number, 1), (NS, f"short {number}"): (number, 1)})
+        clock[0] += 0.01
+        assert sum(map(len, cache._cache.values())) <= 2 * FEW and len(cache._cache) <= 2 * FEW
+    assert cache.get([(NS, "ever")]) == {(NS, "ever"): 0}
 
 
 def test_clearing(cache: InMemoryCache[Any]) -> None:

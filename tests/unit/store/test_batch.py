@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from surestep.store.base import GetOp, InvalidNamespaceError, Op, PutOp, Result, SearchOp
+from surestep.store.base import GetOp, InvalidNamespaceError, Item, Op, PutOp, Result, SearchOp
 from surestep.store.base.batch import AsyncBatchedBaseStore
 from surestep.store.memory import InMemoryStore
 
@@ -53,13 +53,73 @@ async def test_what_is_asked_twice_is_done_once() -> None:
     ]
 
 
-async def test_a_failure_reaches_everybody_and_ends_nothing() -> None:
+async def test_a_failure_of_the_database_reaches_everybody_and_ends_nothing() -> None:
     store = Store()
-    store.fails = RuntimeError("disk full")
+    store.fails = OSError("disk full")
     results = await asyncio.gather(store.aget(("u",), "a"), store.aput(("u",), "a", {}), return_exceptions=True)
-    assert results == [store.fails, store.fails]
+    assert results == [store.fails, store.fails] and len(store.batches) == 1
     store.fails = None
     assert await store.aget(("u",), "a") is None
+
+
+async def test_a_call_that_fails_fails_alone() -> None:
+    store = Store()
+    await store.aput(("u",), "old", {"n": 1})
+    results = await asyncio.gather(
+        store.aput(("u",), "old", {"n": 2}),
+        store.asearch(("u",), filter={"n": {"$in": [1]}}),
+        store.aget(("u",), "old"),
+        store.aput(("u",), "new", {"n": 3}),
+        return_exceptions=True,
+    )
+    assert isinstance(results[1], ValueError) and results[0] is results[3] is None
+    assert isinstance(results[2], Item) and results[2].value == {"n": 1}, "it reads before it writes"
+    assert {item.key: item.value["n"] for item in await store.asearch(("u",))} == {"old": 2, "new": 3}
+
+
+async def test_who_waits_behind_a_call_that_failed_is_told_of_the_end() -> None:
+    alone = asyncio.Event()
+
+    class Stuck(Store):
+        async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+            if len([*ops]) > 1:
+                raise ValueError("one of them can't be done")
+            alone.set()
+            await asyncio.Event().wait()
+            return []
+
+    store = Stuck()
+    calls = [asyncio.create_task(store.aget(("u",), key)) for key in "abc"]
+    await alone.wait()
+    assert store._task is not None
+    store._task.cancel()
+    await asyncio.wait(calls)
+    assert all(call.cancelled() for call in calls)
+
+
+async def test_who_asks_for_the_same_gets_a_value_of_ones_own() -> None:
+    store = Store()
+    await store.aput(("u",), "k", {"list": [1]})
+    one, two = await asyncio.gather(store.aget(("u",), "k"), store.aget(("u",), "k"))
+    found, again = await asyncio.gather(store.asearch(("u",)), store.asearch(("u",)))
+    assert one is not None and two is not None and one == two and found == again
+    one.value["list"].append(2)
+    found[0].value["list"].append(2)
+    assert two.value == again[0].value == {"list": [1]}
+
+
+class Sly(dict[str, Any]):
+    """Filters that look the same and are not."""
+
+    def __repr__(self) -> str:
+        return "{}"
+
+
+async def test_what_looks_the_same_is_asked_for_each() -> None:
+    store = Store()
+    await store.aput(("u",), "k", {"n": 1})
+    filters = [Sly(n=1), Sly(n=2), Sly(n=1)]
+    assert [len(found) for found in await asyncio.gather(*[store.asearch((), filter=f) for f in filters])] == [1, 0, 1]
 
 
 async def test_a_caller_that_gave_up_breaks_nothing() -> None:

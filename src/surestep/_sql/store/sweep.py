@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from surestep._sql.store import ops
@@ -35,7 +35,8 @@ class Swept(SqlStore):
         return self._runner.write(ops.sweep(self._tools.dialect))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> Future[None]:
-        """Sweep from time to time in a thread, until `stop_ttl_sweeper`; the future ends with it.
+        """Sweep from time to time in a thread, until `stop_ttl_sweeper` or until the future is cancelled; the
+        future ends with it.
 
         sweep_interval_minutes: how often, by default what `ttl` says, else 5. Without a `ttl` config nothing
         is started, and the future is done. Started once; a sweep that fails is logged and tried again.
@@ -47,6 +48,7 @@ class Swept(SqlStore):
             done.set_result(None)
             return done
         stop = threading.Event()
+        done.add_done_callback(lambda _: stop.set())  # by whoever cancels it
         self._sweeper = (stop, done)
         seconds = _seconds(self, sweep_interval_minutes)
         threading.Thread(
@@ -60,9 +62,7 @@ class Swept(SqlStore):
             return True
         stop, done = self._sweeper
         stop.set()
-        try:
-            done.result(timeout)
-        except TimeoutError:
+        if wait([done], timeout).not_done:
             return False
         self._sweeper = None
         return True
@@ -74,7 +74,8 @@ def _sweep(sweep: Callable[[], int], seconds: float, stop: threading.Event, done
             sweep()
         except Exception:
             log.exception("Items that have expired could not be deleted; the next sweep tries again.")
-    done.set_result(None)
+    if done.set_running_or_notify_cancel():
+        done.set_result(None)
 
 
 class AsyncSwept(SqlStore):

@@ -142,3 +142,12 @@ Op: TypeAlias = GetOp | SearchOp | PutOp | ListNamespacesOp
 Result: TypeAlias = Item | list[Item] | list[SearchItem] | list[tuple[str, ...]] | None
 """What an operation gives: GetOp an Item or None, SearchOp SearchItems, ListNamespacesOp namespaces, PutOp
 None."""
+
+
+def copied(value: Any) -> Any:
+    """`value` with containers of its own; what they hold is shared, for it may be anything."""
+    if type(value) is dict:
+        return {key: copied(part) for key, part in value.items()}
+    if type(value) is list:
+        return [copied(part) for part in value]
+    return value

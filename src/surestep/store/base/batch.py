@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Coroutine, Iterable, Sequence
+from copy import copy
 from typing import Any
 
-from surestep.store.base import BaseStore, Op, PutOp, Result
+from surestep.store.base import BaseStore, Item, Op, PutOp, Result
+from surestep.store.base._ops import copied
 
 __all__ = ("AsyncBatchedBaseStore",)
 
@@ -18,9 +20,10 @@ class AsyncBatchedBaseStore(BaseStore):
     """Base of async stores: subclasses implement `abatch`, which gets the operations of concurrent calls
     together.
 
-    Equal reads are done once, and of several writes to a key only the last. Must be made in a running event
-    loop. The sync methods work from other threads; in the loop's own they raise asyncio.InvalidStateError,
-    because they would wait for themselves.
+    Equal reads are done once, and of several writes to a key only the last. A call that can't be done fails
+    alone: those beside it are done without it. Must be made in a running event loop. The sync methods work from
+    other threads; in the loop's own they raise asyncio.InvalidStateError, because they would wait for
+    themselves.
     """
 
     __slots__ = ("_aqueue", "_loop", "_task")
@@ -96,43 +99,84 @@ async def _serve(queue: asyncio.Queue[_Waiting | None], ref: weakref.ref[AsyncBa
         del store  # or the store would live for as long as this waits
 
 
-async def _answer(store: AsyncBatchedBaseStore, waiting: list[_Waiting]) -> None:
-    ops, places = _without_repeats([op for op, _ in waiting])
-    futures = [future for _, future in waiting]
+async def _answer(store: AsyncBatchedBaseStore, waiting: Sequence[_Waiting]) -> None:
+    """Give every caller its result, or what went wrong; raise only what ends the task that serves them."""
     try:
-        results = await store.abatch(ops)
-    except BaseException as error:
-        for future in futures:
-            if isinstance(error, asyncio.CancelledError):
-                future.cancel()
-            elif not future.done():
-                future.set_exception(error)
-        if not isinstance(error, Exception):
+        await _answer_together(store, waiting)
+    except Exception as error:
+        if len(waiting) == 1 or _concerns_all(error):
+            _tell(waiting, error)
+            return
+        # One of the calls can't be done, and the others are not to blame. Nothing was written: a batch that fails
+        # changes nothing. In a batch reads come first, and so they do here.
+        try:
+            for entry in sorted(waiting, key=lambda entry: isinstance(entry[0], PutOp)):
+                await _answer(store, [entry])
+        except BaseException as error:
+            _tell(waiting, error)
             raise
-        return
-    for future, place in zip(futures, places, strict=True):
+    except BaseException as error:
+        _tell(waiting, error)
+        raise
+
+
+async def _answer_together(store: AsyncBatchedBaseStore, waiting: Sequence[_Waiting]) -> None:
+    ops, places = _without_repeats([op for op, _ in waiting])
+    results = await store.abatch(ops)
+    given = set()
+    for (_, future), place in zip(waiting, places, strict=True):
         if not future.done():
-            future.set_result(results[place])
+            # Who asked for the same gets a copy: what one caller does to it is not seen by another.
+            future.set_result(_copied_result(results[place]) if place in given else results[place])
+            given.add(place)
+
+
+def _tell(waiting: Iterable[_Waiting], error: BaseException) -> None:
+    for _, future in waiting:
+        if isinstance(error, asyncio.CancelledError):
+            future.cancel()
+        elif not future.done():
+            future.set_exception(error)
+
+
+def _concerns_all(error: Exception) -> bool:
+    """Whether the database itself can't be used, so that no call would fare better by itself."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return not names.isdisjoint({"OSError", "OperationalError", "InterfaceError"})
+
+
+def _copied_result(result: Any) -> Any:
+    if isinstance(result, Item):
+        twin = copy(result)
+        twin.value = copied(twin.value)
+        return twin
+    return [*map(_copied_result, result)] if isinstance(result, list) else result
 
 
 def _without_repeats(ops: Sequence[Op]) -> tuple[list[Op], list[int]]:
     """The operations that are worth doing, and for each given one the index of that which answers it."""
     kept: list[Op] = []
-    puts: dict[tuple[tuple[str, ...], str], int] = {}
+    known: dict[Any, int] = {}
     places = []
     for op in ops:
-        if isinstance(op, PutOp):
-            place = puts.setdefault((op.namespace, op.key), len(kept))
-        else:
-            # By equality: a filter has no hash. A turn of the loop has few operations.
-            place = next((index for index, other in enumerate(kept) if _same(op, other)), len(kept))
+        place = known.setdefault(_identity(op), len(kept))
         if place == len(kept):
             kept.append(op)
-        else:
+        elif isinstance(op, PutOp):
             kept[place] = op
+        elif kept[place] != op:  # written alike, and not the same
+            place = len(kept)
+            kept.append(op)
         places.append(place)
     return kept, places
 
 
-def _same(op: Op, other: Op) -> bool:
-    return type(op) is type(other) and op == other
+def _identity(op: Op) -> Any:
+    """What operations have in common that one answer is enough for."""
+    if isinstance(op, PutOp):
+        return PutOp, tuple(op.namespace), op.key
+    try:
+        hash(op)
+    except TypeError:  # a filter has no hash
+        return type(op), repr(op)
+    return type(op), op

@@ -6,7 +6,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from surestep.store.base import (
     BaseStore,
@@ -22,6 +21,7 @@ from surestep.store.base import (
 )
 from surestep.store.base._match import matches_filter, page_of_namespaces
 from surestep.store.base._nearness import best
+from surestep.store.base._ops import copied
 from surestep.store.base._plan import Index, Namespace, Plan, Vector, Vectors, plan
 
 __all__ = ("InMemoryStore",)
@@ -85,7 +85,7 @@ class InMemoryStore(BaseStore):
             return
         before, now = items.get(key), datetime.now(UTC)
         items[key] = Item(
-            value=_copied(dict(op.value)),
+            value=copied(dict(op.value)),
             key=key,
             namespace=namespace,
             created_at=now if before is None else before.created_at,
@@ -109,7 +109,7 @@ class InMemoryStore(BaseStore):
             found, scores = [found[i] for i in order], [scores[i] for i in order]
         page = slice(op.offset, op.offset + op.limit)
         return [
-            SearchItem(i.namespace, i.key, _copied(i.value), i.created_at, i.updated_at, score)
+            SearchItem(i.namespace, i.key, copied(i.value), i.created_at, i.updated_at, score)
             for i, score in zip(found[page], scores[page], strict=True)
         ]
 
@@ -120,18 +120,9 @@ class InMemoryStore(BaseStore):
 
 def _copy_of(item: Item) -> Item:
     return Item(
-        value=_copied(item.value),
+        value=copied(item.value),
         key=item.key,
         namespace=item.namespace,
         created_at=item.created_at,
         updated_at=item.updated_at,
     )
-
-
-def _copied(value: Any) -> Any:
-    """`value` with containers of its own; what they hold is shared, for it may be anything."""
-    if type(value) is dict:
-        return {key: _copied(part) for key, part in value.items()}
-    if type(value) is list:
-        return [_copied(part) for part in value]
-    return value

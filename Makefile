@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak clean
+.PHONY: help demo test check soak bench clean
 
 help:  ## What there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ check: .venv/.dev  ## Lint, strict types, sizes
 
 soak: .venv/.dev  ## The long runs of the tests too
 	$(BIN)/python -m pytest
+
+bench: .venv/.dev  ## A bank's day of dialogues, beside LangGraph
+	@$(BIN)/python bench/bank_day
 
 clean:  ## Throw .venv and the caches away
 	rm -rf .venv .venv-packages .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from math import cos, sin
 from typing import Any
 
 import langgraph.store.postgres as theirs
@@ -14,6 +16,8 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from stores import writer
 
+from surestep._sql.store.dialect import POSTGRES
+from surestep._sql.store.vectors import Pgvector
 from surestep.store.base import GetOp, PutOp
 from surestep.store.postgres import AsyncPostgresStore, PostgresStore
 
@@ -200,6 +204,45 @@ def test_how_vectors_are_kept(postgres: str, vector_type: str, ann: Any) -> None
         for text in ("", "a", "aaaa"):
             store.put(("u",), text, {"text": text})
         assert [found.key for found in store.search((), query="aaaaaa")] == ["aaaa", "a", ""]
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivfflat"])
+@pytest.mark.parametrize("distance", ["cosine", "l2", "inner_product"])
+def test_a_search_follows_the_index(postgres: str, kind: str, distance: str) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[cos(float(text)), sin(float(text))] for text in texts]
+
+    index: Any = {"dims": 2, "embed": embed, "fields": ["at"], "distance_type": distance}
+    angles = [f"{number / 100:.2f}" for number in range(300)]
+    with PostgresStore.from_conn_string(postgres, index={**index, "ann_index_config": {"kind": kind}}) as store:
+        store.setup()
+        store.batch([PutOp(("far",), at, {"at": at}) for at in angles])
+        store.batch([PutOp(("near",), at, {"at": at}) for at in angles[::10]])
+        store.put(("near",), "bare", {"at": "1.57"}, index=False)
+        plans = []
+        with psycopg.connect(postgres, autocommit=True) as conn:
+            conn.execute("SET enable_seqscan = off; SET enable_sort = off")
+            for sql, params in asked(Pgvector(POSTGRES, store.index_config), "near", [1.0, 0.0]):
+                plans += [row[0] for row in conn.execute("EXPLAIN " + sql.replace("?", "%s"), params)]
+        assert any("store_vectors_embedding_idx" in line for line in plans)
+        found = store.search(("near",), query="1.00", limit=3)
+        assert found[0].key == "1.00" and len(found) == 3
+        assert {item.key for item in found[1:]} == {"0.90", "1.10"}
+        exact = store.search(("near",), query="1.00", limit=3, filter={"at": {"$ne": "none"}})
+        assert [item.score for item in found] == pytest.approx([item.score for item in exact])
+        assert len(store.search(("near",), query="1.00", limit=100)) == 31, "what has no vector comes last"
+
+
+def asked(ranking: Pgvector, prefix: str, query: list[float]) -> list[tuple[str, Any]]:
+    """The statements by which the nearest are found."""
+    steps = ranking.nearest(prefix, query, 7)
+    statements = []
+    with suppress(StopIteration):
+        statement = next(steps)
+        while True:
+            statements.append(statement)
+            statement = steps.send(())
+    return statements[1:]
 
 
 def test_an_index_that_there_is_not(postgres: str) -> None:

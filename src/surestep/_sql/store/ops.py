@@ -24,7 +24,7 @@ from surestep._sql.store.values import dumps, moment
 from surestep._sql.store.vectors import Key, Ranking
 from surestep.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 from surestep.store.base._match import matches_filter, page_of_namespaces
-from surestep.store.base._plan import Namespace, Plan, Vectors
+from surestep.store.base._plan import Namespace, Plan, Vector, Vectors
 
 
 class Tools(NamedTuple):
@@ -149,8 +149,7 @@ class _Reading:
             rows = yield from self._matching(op, op.limit, op.offset)
             scores: Mapping[Key, float] = {}
         else:
-            scores = yield from ranking.scores(prefix_of(op.namespace_prefix), query)
-            rows = yield from self._nearest(op, scores)
+            rows, scores = yield from self._ranked(op, ranking, query)
         self._given(op, rows)
         return [
             SearchItem(
@@ -158,6 +157,19 @@ class _Reading:
             )
             for row in rows
         ]
+
+    def _ranked(self, op: SearchOp, ranking: Ranking, query: Vector) -> Steps[tuple[list[Row], Mapping[Key, float]]]:
+        """A page of what matches, the nearest first, and how near that is."""
+        prefix = prefix_of(op.namespace_prefix)
+        if ranking.has_shortcut and not op.filter:
+            # Twice as many as wanted, for an item may have several vectors, and may have expired.
+            scores = yield from ranking.nearest(prefix, query, 2 * (op.offset + op.limit) + 1)
+            stored = yield from self._stored({*scores})
+            page = _page_by_score(op, stored, scores)
+            if len(page) == op.limit:
+                return [self._row(stored[place]) for place in page], scores
+        scores = yield from ranking.scores(prefix, query)
+        return (yield from self._nearest(op, scores)), scores
 
     def _nearest(self, op: SearchOp, scores: Mapping[Key, float]) -> Steps[list[Row]]:
         """A page of what matches, the nearest first; what has no score comes last."""

@@ -16,11 +16,17 @@ Key = tuple[str, str]
 
 
 class Ranking(Protocol):
-    """How a store keeps vectors and compares them."""
+    """How a store keeps vectors and compares them. `has_shortcut`: whether `nearest` finds the nearest without
+    comparing all."""
+
+    @property
+    def has_shortcut(self) -> bool: ...
 
     def store(self, rows: Sequence[tuple[str, str, str, Vector]]) -> Many: ...
 
     def scores(self, prefix: str, query: Vector) -> Steps[Mapping[Key, float]]: ...
+
+    def nearest(self, prefix: str, query: Vector, count: int) -> Steps[Mapping[Key, float]]: ...
 
 
 class InProcess:
@@ -28,6 +34,8 @@ class InProcess:
 
     No extension is needed, and the answers are those of the store in memory.
     """
+
+    has_shortcut = False
 
     def __init__(self, dialect: StoreDialect, distance: str) -> None:
         self._dialect = dialect
@@ -50,6 +58,10 @@ class InProcess:
             scores[at, key] = max(score, scores.get((at, key), -inf))
         return scores
 
+    def nearest(self, prefix: str, query: Vector, count: int) -> Steps[Mapping[Key, float]]:
+        """Compares all."""
+        return self.scores(prefix, query)
+
 
 def checked(distance: Any) -> str:
     """The name of a distance. Raises ValueError for one that there isn't."""
@@ -58,8 +70,16 @@ def checked(distance: Any) -> str:
     return str(distance)
 
 
+# From this version on, a search by index goes on until it has found enough that lies below the prefix.
+_KEEP_LOOKING = """
+SELECT set_config('hnsw.iterative_scan', 'strict_order', true),
+       set_config('ivfflat.iterative_scan', 'relaxed_order', true)
+FROM pg_extension WHERE extname = 'vector' AND string_to_array(extversion, '.')::int[] >= ARRAY[0, 8]"""
+
+
 class Pgvector:
-    """Vectors as pgvector has them, compared by the server: every one, so that the answers are exact."""
+    """Vectors as pgvector has them, compared by the server: every one, or those that an index leads to, if the store
+    was asked to make one. Such answers are near, and now and then not the nearest."""
 
     # How a distance is written, which operators an index is made for, and how near a distance is.
     _SAYS: Mapping[str, tuple[str, str, str]] = {
@@ -77,6 +97,7 @@ class Pgvector:
             raise ValueError(f"Unknown vector_type {self._kind!r}. Use 'vector' or 'halfvec'.")
         self._ann: Mapping[str, Any] = ann
         self._dims = int(config.get("dims") or 0)
+        self.has_shortcut = (ann.get("kind") or "flat") != "flat"
 
     def statements(self) -> list[str]:
         """What makes the table and its index."""
@@ -126,6 +147,23 @@ class Pgvector:
         )
         # No cosine: a vector of zeros has no direction.
         return {(at, key): 0.0 if score is None else score for at, key, score in found}
+
+    def nearest(self, prefix: str, query: Vector, count: int) -> Steps[Mapping[Key, float]]:
+        """How near those rows are that have the `count` nearest vectors, as far as the index finds them."""
+        yield (_KEEP_LOOKING, ())
+        sign, _, nearness = self._SAYS[self._distance]
+        where, params = self._dialect.below(prefix) if prefix else ("true", [])
+        distance = f"embedding {sign} CAST(? AS {self._kind})"
+        found = yield (
+            f"SELECT prefix, key, {nearness.format(f'({distance})')} FROM store_vectors WHERE {where} "
+            f"ORDER BY {distance} LIMIT ?",
+            [_listed(query), *params, _listed(query), count],
+        )
+        scores: dict[Key, float] = {}
+        for at, key, score in found:
+            if score == score:  # a vector of zeros has no direction
+                scores[at, key] = max(score, scores.get((at, key), -inf))
+        return scores
 
 
 def _listed(vector: Vector) -> str:

@@ -6,15 +6,18 @@ something was deleted, and none loses one that something does.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from savers.history import LARGE, at, everything
+from savers.walk import check_pages
 
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
 from surestep.checkpoint.memory import InMemorySaver
+from surestep.checkpoint.serde.types import _DeltaSnapshot
 from surestep.checkpoint.sqlite import SqliteSaver
 
 THREADS = ("a", "b")
@@ -24,7 +27,18 @@ TASKS = ("t1", "t2")
 
 threads = st.sampled_from(THREADS)
 spaces = st.sampled_from(SPACES)
-values = st.sampled_from([None, 0, "small", LARGE, [LARGE, 1]])
+ITEMS = [0, "small", {"text": "medium " * 30}, {"text": LARGE, "list": [1, {"deep": 2}]}, LARGE]
+items = st.sampled_from(ITEMS)
+values = st.sampled_from([None, 0, "small", LARGE, [LARGE, 1]]) | st.lists(items, max_size=6)
+edits = st.fixed_dictionaries(
+    {
+        "edit": st.sampled_from(["grow", "grow", "grow", "replace", "remove", "move", "mutate", "nothing"]),
+        "where": st.integers(0, 9),
+        "items": st.lists(items, min_size=1, max_size=3),
+        "wrap": st.booleans(),
+    }
+)
+"""What becomes of a list that the parent has: it is longer, or changed somewhere."""
 pick = st.integers(0, 7)  # an index into the checkpoints there are; counted from the latest
 written = st.lists(
     st.tuples(st.sampled_from([*CHANNELS, "__error__", "__interrupt__", "__resume__"]), values), min_size=1, max_size=3
@@ -37,7 +51,7 @@ put = st.fixed_dictionaries(
         "thread": threads,
         "ns": spaces,
         "parent": st.none() | pick | st.just(0) | st.just(0),
-        "changes": st.dictionaries(st.sampled_from(CHANNELS), values | st.just(...), max_size=3),
+        "changes": st.dictionaries(st.sampled_from(CHANNELS), values | edits | edits | st.just(...), max_size=3),
         "writes": st.lists(tasks, max_size=2, unique_by=lambda task: task.task_id),
         "run": st.sampled_from(["r1", "r2"]),
         "id": st.sampled_from(["next", "next", "next", "between", "again"]),
@@ -89,13 +103,16 @@ class World:
         self.counter += 1
         new = {channel: f"{self.counter:032}.{thread}" for channel in changes}
         found = self.savers[0].get_tuple(at(thread, parent_id, ns)) if parent_id else None
+        before = found.checkpoint["channel_values"] if found else {}
+        changes = {c: edited(before.get(c), value) for c, value in changes.items()}
+        seen = found.checkpoint["versions_seen"] if found else {}
         checkpoint = {
             "v": 4,
             "id": self._id(there, more["id"]),
             "ts": "",
             "channel_values": {c: value for c, value in changes.items() if value is not ...},
             "channel_versions": {**(found.checkpoint["channel_versions"] if found else {}), **new},
-            "versions_seen": {},
+            "versions_seen": {**seen, run: dict(found.checkpoint["channel_versions"] if found else new)},
             "updated_channels": sorted(changes),
         }
         guard = {"none": {}, "right": {HEAD_KEY: there[0] if there else None}, "wrong": {HEAD_KEY: "wrong"}}
@@ -143,20 +160,44 @@ class World:
                     s.get_delta_channel_history(config=at(thread, ns=ns), channels=CHANNELS) for s in self.savers
                 ]
                 assert history[0] == history[1]
+        check_pages(sqlite)
 
     def check_orphans(self, threads: list[str]) -> None:
-        """What pruning left has all of its values, and no value is left that it doesn't have."""
-        memory, sqlite = self.savers
+        """What pruning left has all of its values, and nothing is left that it doesn't have."""
+        memory, _ = self.savers
         for thread in threads:
             used = {
-                (ns, version, channel)
+                (ns, channel, version)
                 for ns in SPACES
                 for found in memory.list(at(thread, ns=ns))
                 for channel, version in found.checkpoint["channel_versions"].items()
             }
-            assert {key[1:] for key in memory.blobs if key[0] == thread} <= {(n, c, v) for n, v, c in used}
-            sql = "SELECT checkpoint_ns, version, channel FROM surestep_values WHERE thread_id = ?"
-            assert set(sqlite.conn.execute(sql, (thread,))) <= used
+            assert {key[1:] for key in memory.blobs if key[0] == thread} <= used
+
+
+def edited(value: Any, change: Any) -> Any:
+    """The value that a channel gets: a given one, or what an edit makes of the one it has."""
+    if not isinstance(change, dict) or "edit" not in change:
+        return change
+    wrap, where, items = change["wrap"], change["where"], change["items"]
+    value = getattr(value, "value", value)
+    old = copy.deepcopy(value) if isinstance(value, list) else []
+    at = where % (len(old) + 1)
+    new = {
+        "grow": lambda: [*old, *items],
+        "replace": lambda: [*old[:at], *items, *old[at + 1 :]],
+        "remove": lambda: [*old[:at], *old[at + 1 :]],
+        "move": lambda: [*old[at:], *old[:at]],
+        "mutate": lambda: [mutated(item) if index == at else item for index, item in enumerate(old)],
+        "nothing": lambda: old,
+    }[change["edit"]]()
+    return _DeltaSnapshot(new) if wrap else new
+
+
+def mutated(item: Any) -> Any:
+    if isinstance(item, dict):
+        item["text"] += "!"
+    return item
 
 
 def address(thread: str, id: str, ns: str, claim: bool) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class Dialect(NamedTuple):
     """A database's way to say things. SQL is written with `?` for a parameter; the runner turns that into
     its own.
 
-    `values`: the query for channel values; parameters: JSON of [[version, channel], ...], thread, namespace.
+    `read`, `pages`: queries.read and queries.pages, told how to read ranges of pages in JSON.
     """
 
     name: str
@@ -23,7 +23,8 @@ class Dialect(NamedTuple):
     begin_write: str
     schema: Callable[[], list[str]]
     has_schema: str
-    values: str
+    read: str
+    pages: str
 
 
 def statements(script: str) -> list[str]:
@@ -32,6 +33,8 @@ def statements(script: str) -> list[str]:
     return [statement.strip() for statement in code.split(";") if statement.strip()]
 
 
+_RANGES = "SELECT value ->> 0 AS log, value ->> 1 AS first, value ->> 2 AS beyond FROM json_each(?)"
+
 SQLITE = Dialect(
     name="sqlite",
     begin_read="BEGIN",
@@ -39,5 +42,6 @@ SQLITE = Dialect(
     begin_write="BEGIN IMMEDIATE",
     schema=lambda: statements((HERE / "sqlite" / "schema.sql").read_text()),
     has_schema="SELECT 1 FROM sqlite_master WHERE name = 'surestep_schema'",
-    values=queries.values("SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?)"),
+    read=queries.read(_RANGES),
+    pages=queries.pages(_RANGES),
 )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from surestep._sql.dialect import SQLITE, Dialect
 from surestep._sql.statement import Steps
 
-VERSION = 1
+VERSION = 2
 
 
 class Schema(NamedTuple):
@@ -37,6 +37,11 @@ def migrate(dialect: Dialect) -> Steps[None]:
         raise RuntimeError(
             f"The database has surestep's schema of version {version}; this release knows version "
             f"{VERSION}. Use the release that wrote it, or a later one."
+        )
+    if version == 1:
+        raise RuntimeError(
+            "The database was written by a development version of surestep from before 0.1, whose tables this "
+            "release does not read. Nothing was changed. Finish its threads with that version, or use another file."
         )
     if version == 0:
         for statement in dialect.schema():

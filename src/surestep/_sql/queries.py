@@ -9,14 +9,14 @@ from __future__ import annotations
 _AT = "thread_id = ? AND checkpoint_ns = ?"
 _CHECKPOINT = f"{_AT} AND checkpoint_id = ?"
 
-ROW = "checkpoint_id, parent_id, type, checkpoint, metadata_type, metadata, small"
+ROW = "checkpoint_id, parent_id, depth, state, metadata"
 """The columns that a checkpoint is read from."""
 
 # ---- checkpoints ----
 
-# The latest checkpoint: its id, its small values, and has it got writes of its own?
+# The latest checkpoint: its id and state, and has it got writes of its own?
 HEAD = f"""
-SELECT checkpoint_id, small, EXISTS (
+SELECT checkpoint_id, state, EXISTS (
     SELECT 1 FROM surestep_writes w
     WHERE w.thread_id = c.thread_id AND w.checkpoint_ns = c.checkpoint_ns AND w.checkpoint_id = c.checkpoint_id)
 FROM surestep_checkpoints c WHERE {_AT} ORDER BY checkpoint_id DESC LIMIT 1"""
@@ -25,34 +25,48 @@ LATEST = f"SELECT {ROW} FROM surestep_checkpoints WHERE {_AT} ORDER BY checkpoin
 
 EXACT = f"SELECT {ROW} FROM surestep_checkpoints WHERE {_CHECKPOINT}"
 
-SMALL = f"SELECT small FROM surestep_checkpoints WHERE {_CHECKPOINT}"
+# A checkpoint and the rows before it, as many as its depth says: with those its state is whole, as a rule.
+# Parameters: thread, namespace, checkpoint, and these once more.
+CHAIN = f"""
+SELECT {ROW} FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id <= ? ORDER BY checkpoint_id DESC
+LIMIT (SELECT coalesce(max(depth), -1) + 1 FROM surestep_checkpoints WHERE {_CHECKPOINT})"""
+
+# The same for the latest. Parameters: thread, namespace, and these once more.
+LATEST_CHAIN = f"""
+SELECT {ROW} FROM surestep_checkpoints WHERE {_AT} ORDER BY checkpoint_id DESC
+LIMIT (SELECT coalesce(max(depth), -1) + 1 FROM (
+    SELECT depth FROM surestep_checkpoints WHERE {_AT} ORDER BY checkpoint_id DESC LIMIT 1) h)"""
 
 # All columns of the table.
 PUT = """
-INSERT INTO surestep_checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO surestep_checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET
-    parent_id = excluded.parent_id, type = excluded.type, checkpoint = excluded.checkpoint,
-    metadata_type = excluded.metadata_type, metadata = excluded.metadata, small = excluded.small"""
+    parent_id = excluded.parent_id, depth = excluded.depth, state = excluded.state, metadata = excluded.metadata"""
+
+# Parameters: the state, thread, namespace, checkpoint.
+MAKE_WHOLE = f"UPDATE surestep_checkpoints SET depth = 0, state = ? WHERE {_CHECKPOINT}"
+
+# Parameters: thread, namespace, parent.
+CHILDREN = f"SELECT checkpoint_id FROM surestep_checkpoints WHERE {_AT} AND parent_id = ? AND depth > 0"
 
 # The two checkpoints from this one on.
 FROM_HERE = f"""
 SELECT checkpoint_id, parent_id, led_here FROM surestep_checkpoints
 WHERE {_AT} AND checkpoint_id >= ? ORDER BY checkpoint_id LIMIT 2"""
 
-NEXT = f"""
-SELECT parent_id, led_here FROM surestep_checkpoints
-WHERE {_AT} AND checkpoint_id > ? ORDER BY checkpoint_id LIMIT 1"""
-
 EARLIER = f"SELECT checkpoint_id FROM surestep_checkpoints WHERE {_AT} AND checkpoint_id < ?"
 
-BODIES = f"SELECT type, checkpoint FROM surestep_checkpoints WHERE {_AT}"
+# What the rows of a thread refer to. Parameter: thread.
+REFERENCES = "SELECT state, led_here FROM surestep_checkpoints WHERE thread_id = ?"
+
+CHAINED = f"SELECT checkpoint_id, parent_id FROM surestep_checkpoints WHERE {_AT} AND depth > 0"
 
 # Parameter: thread.
 HEADS = """
 SELECT checkpoint_ns, max(checkpoint_id) FROM surestep_checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns"""
 
 ALL_METADATA = """
-SELECT thread_id, checkpoint_ns, checkpoint_id, metadata_type, metadata FROM surestep_checkpoints"""
+SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM surestep_checkpoints"""
 
 FORGET_LED = f"UPDATE surestep_checkpoints SET led_here = NULL WHERE {_CHECKPOINT}"
 
@@ -66,15 +80,23 @@ RIDERS_OF_THREAD = """
 SELECT checkpoint_ns, checkpoint_id, parent_id, led_here FROM surestep_checkpoints
 WHERE thread_id = ? AND led_here IS NOT NULL"""
 
+# Parameter: thread.
+ROWS_OF_THREAD = """
+SELECT checkpoint_ns, checkpoint_id, parent_id, depth, state, metadata FROM surestep_checkpoints WHERE thread_id = ?"""
+
 # ---- writes ----
 
 WRITES = f"""
-SELECT task_id, idx, channel, type, value, task_path FROM surestep_writes WHERE {_CHECKPOINT}"""
+SELECT task_id, idx, channel, value, task_path FROM surestep_writes WHERE {_CHECKPOINT}"""
+
+NEXT = f"""
+SELECT parent_id, led_here FROM surestep_checkpoints
+WHERE {_AT} AND checkpoint_id > ? ORDER BY checkpoint_id LIMIT 1"""
 
 _PUT_WRITE = """
-INSERT INTO surestep_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO surestep_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE SET
-    channel = excluded.channel, type = excluded.type, value = excluded.value, task_path = excluded.task_path
+    channel = excluded.channel, value = excluded.value, task_path = excluded.task_path
 WHERE excluded.idx """
 
 # All columns of the table. A later error, interrupt or answer replaces; another write is stored once.
@@ -85,23 +107,60 @@ PUT_EARLIER_WRITE = _PUT_WRITE + ">= 0"
 
 DELETE_WRITES = f"DELETE FROM surestep_writes WHERE {_CHECKPOINT}"
 
-# ---- values ----
+# Parameter: thread.
+WRITES_OF_THREAD = """
+SELECT checkpoint_ns, checkpoint_id, task_id, idx, channel, value, task_path FROM surestep_writes WHERE thread_id = ?"""
 
-PUT_VALUE = """
-INSERT INTO surestep_values VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (thread_id, checkpoint_ns, version, channel) DO UPDATE SET type = excluded.type, value = excluded.value"""
+# All columns of the table; what is there is replaced.
+COPY_WRITE = _PUT_WRITE.replace("WHERE excluded.idx ", "")
 
-VALUE_KEYS = f"SELECT version, channel FROM surestep_values WHERE {_AT}"
+# ---- pages ----
 
-DELETE_VALUE = f"DELETE FROM surestep_values WHERE {_AT} AND version = ? AND channel = ?"
+# One row when it was put; none when the log goes on from there already. Parameters: thread, log, page, data, and the
+# first three once more.
+APPEND_PAGE = """
+INSERT INTO surestep_pages SELECT ?, ?, ?, ? WHERE NOT EXISTS (
+    SELECT 1 FROM surestep_pages WHERE thread_id = ? AND log = ? AND page >= ?)
+ON CONFLICT DO NOTHING RETURNING 1"""
+
+# All columns of the table.
+PUT_PAGE = "INSERT INTO surestep_pages VALUES (?, ?, ?, ?)"
+
+# Parameter: thread.
+PAGE_KEYS = "SELECT log, page FROM surestep_pages WHERE thread_id = ?"
+
+# Parameter: thread.
+LOGS = "SELECT DISTINCT log FROM surestep_pages WHERE thread_id = ?"
+
+# Parameters: the new thread and log, the old ones.
+COPY_LOG = """
+INSERT INTO surestep_pages SELECT ?, ?, page, data FROM surestep_pages WHERE thread_id = ? AND log = ?"""
+
+DELETE_PAGE = "DELETE FROM surestep_pages WHERE thread_id = ? AND log = ? AND page = ?"
 
 
-def values(pairs: str) -> str:
-    """The values of (version, channel) pairs. `pairs`: how the database reads those from its first
-    parameter."""
+def read(triples: str) -> str:
+    """What belongs to a checkpoint besides its row: pages (0, log, page, "", "", "", data), its writes (1, index, 0,
+    task id, channel, task path, value) and the row that follows (2, 0, 0, parent's id, "", "", the writes that ride).
+
+    `triples`: how the database reads [[log, from page, to page], ...] in JSON from its first parameter, as columns
+    `log`, `first` and `beyond`. Parameters: that JSON, thread, and then three times or twice (thread, namespace,
+    checkpoint).
+    """
     return f"""
-SELECT channel, type, value FROM ({pairs}) CROSS JOIN surestep_values
-WHERE {_AT} AND version = first AND channel = second"""
+SELECT 0, p.log, p.page, '', '', '', p.data FROM ({triples}) t CROSS JOIN surestep_pages p
+WHERE p.thread_id = ? AND p.log = t.log AND p.page >= t.first AND p.page < t.beyond
+UNION ALL SELECT 1, idx, 0, task_id, channel, task_path, value FROM surestep_writes WHERE {_CHECKPOINT}
+UNION ALL SELECT 2, 0, 0, parent_id, '', '', led_here FROM (
+    SELECT parent_id, led_here FROM surestep_checkpoints
+    WHERE {_AT} AND checkpoint_id > ? ORDER BY checkpoint_id LIMIT 1) f"""
+
+
+def pages(triples: str) -> str:
+    """Pages alone: log, page, data. Parameters: the JSON, thread."""
+    return f"""
+SELECT p.log, p.page, p.data FROM ({triples}) t CROSS JOIN surestep_pages p
+WHERE p.thread_id = ? AND p.log = t.log AND p.page >= t.first AND p.page < t.beyond"""
 
 
 # ---- whole threads ----
@@ -109,26 +168,7 @@ WHERE {_AT} AND version = first AND channel = second"""
 # Parameter: thread.
 DELETE_THREAD = tuple(
     f"DELETE FROM {table} WHERE thread_id = ?"
-    for table in ("surestep_checkpoints", "surestep_writes", "surestep_values")
-)
-
-
-def _copy(table: str, key: str, columns: str) -> str:
-    updates = ", ".join(f"{column} = excluded.{column}" for column in columns.split(", "))
-    return f"""
-INSERT INTO {table} (thread_id, {key}, {columns}) SELECT ?, {key}, {columns} FROM {table} WHERE thread_id = ?
-ON CONFLICT (thread_id, {key}) DO UPDATE SET {updates}"""
-
-
-# Parameters: the new thread, the old one. The column `led_here` is left out: see rule 3 in ops.
-COPY_THREAD = (
-    _copy(
-        "surestep_checkpoints",
-        "checkpoint_ns, checkpoint_id",
-        "parent_id, type, checkpoint, metadata_type, metadata, small",
-    ),
-    _copy("surestep_writes", "checkpoint_ns, checkpoint_id, task_id, idx", "channel, type, value, task_path"),
-    _copy("surestep_values", "checkpoint_ns, version, channel", "type, value"),
+    for table in ("surestep_checkpoints", "surestep_writes", "surestep_pages")
 )
 
 

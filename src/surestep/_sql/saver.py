@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from surestep._sql import ops
+from surestep._sql import forget, ops, reading
 from surestep._sql.dialect import Dialect
+from surestep._sql.reading import Desk
+from surestep._sql.recall import Recall
 from surestep.checkpoint.base import (
     BaseCheckpointSaver,
     ChannelVersions,
@@ -33,6 +35,11 @@ class SqlSaver(BaseCheckpointSaver[str]):
         super().__init__(serde=serde)
         self._runner = runner
         self._dialect = dialect
+        self._recall = Recall()
+
+    @property
+    def _desk(self) -> Desk:
+        return Desk(self.serde, self._dialect, self._recall)
 
     # ---- writing ----
 
@@ -65,7 +72,7 @@ class SqlSaver(BaseCheckpointSaver[str]):
         writes: Sequence[TaskWrites],
     ) -> RunnableConfig:
         """Store a checkpoint and the writes that led to it in one transaction; see `UnitOfWork`."""
-        return self._runner.write(ops.commit(self.serde, config, checkpoint, metadata, new_versions, writes))
+        return self._runner.write(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
 
     async def acommit(
         self,
@@ -76,29 +83,29 @@ class SqlSaver(BaseCheckpointSaver[str]):
         writes: Sequence[TaskWrites],
     ) -> RunnableConfig:
         """`commit`, awaited."""
-        return await self._runner.awrite(ops.commit(self.serde, config, checkpoint, metadata, new_versions, writes))
+        return await self._runner.awrite(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store writes of a task; durable when this returns."""
-        self._runner.write(ops.put_writes(self.serde, config, writes, task_id, task_path))
+        self._runner.write(ops.put_writes(self._desk, config, writes, task_id, task_path))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """`put_writes`, awaited."""
-        await self._runner.awrite(ops.put_writes(self.serde, config, writes, task_id, task_path))
+        await self._runner.awrite(ops.put_writes(self._desk, config, writes, task_id, task_path))
 
     # ---- reading ----
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The addressed checkpoint, or the latest."""
-        return self._runner.read(ops.get_tuple(self.serde, self._dialect, config))
+        return self._runner.read(reading.get_tuple(self._desk, config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """`get_tuple`, awaited."""
-        return await self._runner.aread(ops.get_tuple(self.serde, self._dialect, config))
+        return await self._runner.aread(reading.get_tuple(self._desk, config))
 
     def list(
         self,
@@ -137,58 +144,58 @@ class SqlSaver(BaseCheckpointSaver[str]):
         filter: dict[str, Any] | None,
         before: RunnableConfig | None,
         limit: int | None,
-    ) -> ops.Listing:
+    ) -> reading.Listing:
         check_filter(filter)
         check_limit(limit)
-        return ops.Listing(self.serde, self._dialect, config, filter or {}, before, limit)
+        return reading.Listing(self._desk, config, filter or {}, before, limit)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """The writes that make up delta channels, from one view of the database."""
-        return self._runner.read(ops.delta_history(self.serde, self._dialect, config, channels))
+        return self._runner.read(reading.delta_history(self._desk, config, channels))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """`get_delta_channel_history`, awaited."""
-        return await self._runner.aread(ops.delta_history(self.serde, self._dialect, config, channels))
+        return await self._runner.aread(reading.delta_history(self._desk, config, channels))
 
     # ---- forgetting ----
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete everything of a thread."""
-        self._runner.write(ops.delete_thread(thread_id))
+        self._runner.write(forget.delete_thread(thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """`delete_thread`, awaited."""
-        await self._runner.awrite(ops.delete_thread(thread_id))
+        await self._runner.awrite(forget.delete_thread(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, and what only they had."""
-        self._runner.write(ops.delete_for_runs(self.serde, run_ids))
+        self._runner.write(forget.delete_for_runs(self._desk, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """`delete_for_runs`, awaited."""
-        await self._runner.awrite(ops.delete_for_runs(self.serde, run_ids))
+        await self._runner.awrite(forget.delete_for_runs(self._desk, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy everything of a thread to another one."""
-        self._runner.write(ops.copy_thread(source_thread_id, target_thread_id))
+        self._runner.write(forget.copy_thread(self._desk, source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """`copy_thread`, awaited."""
-        await self._runner.awrite(ops.copy_thread(source_thread_id, target_thread_id))
+        await self._runner.awrite(forget.copy_thread(self._desk, source_thread_id, target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the latest checkpoint of each namespace ("keep_latest"), or nothing ("delete")."""
         check_prune(thread_ids, strategy)
-        self._runner.write(ops.prune(self.serde, thread_ids, strategy))
+        self._runner.write(forget.prune(self._desk, thread_ids, strategy))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """`prune`, awaited."""
         check_prune(thread_ids, strategy)
-        await self._runner.awrite(ops.prune(self.serde, thread_ids, strategy))
+        await self._runner.awrite(forget.prune(self._desk, thread_ids, strategy))
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:
         """The next version: a counter, and a random part that tells two forks of a thread apart."""

@@ -1,35 +1,30 @@
--- The schema of surestep's savers in SQLite, version 1.
+-- The schema of surestep's savers in SQLite, version 2. What lies in the BLOBs: state.py and pages.py.
 --
--- The tables are WITHOUT ROWID: each is one B-tree in the order of its key, so that the rows of a thread lie
--- together, and a step of a run touches one page at the end of it.
+-- Plain tables with an index, and not WITHOUT ROWID: there a row of more than a kilobyte takes a file page of its own.
 
--- One row a checkpoint.
+-- One row a checkpoint. Cost follows the change: `state` says what changed since the parent.
 CREATE TABLE surestep_checkpoints (
     thread_id      TEXT NOT NULL,
     checkpoint_ns  TEXT NOT NULL,
-    checkpoint_id  TEXT NOT NULL,   -- sorts by time
-    parent_id      TEXT,            -- NULL for the first one of a thread
-    type           TEXT NOT NULL,   -- the serializer's tag for the next column
-    checkpoint     BLOB NOT NULL,   -- the checkpoint without its channel values
-    metadata_type  TEXT NOT NULL,   -- the serializer's tag for the next column
-    metadata       BLOB NOT NULL,
-    small          BLOB NOT NULL,   -- the small channel values: msgpack of {channel: [tag, bytes]}
-    led_here       BLOB,            -- writes of the parent that were committed together with this checkpoint:
-                                    -- msgpack of [[task id, index, channel, [tag, bytes], task path], ...]
+    checkpoint_id  TEXT NOT NULL,     -- sorts by time
+    parent_id      TEXT,              -- NULL for the first one of a thread
+    depth          INTEGER NOT NULL,  -- 0: `state` is whole; else how many ancestors it takes to make it whole:
+                                      -- as a rule they are the rows before this one, as many as that
+    state          BLOB NOT NULL,     -- versions, what nodes have seen, and where the channels' values are
+    metadata       BLOB NOT NULL,     -- typed: the serializer's tag ("" for msgpack), a zero byte, the value
+    led_here       BLOB,              -- writes of the parent that were committed together with this checkpoint
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
-) WITHOUT ROWID;
+);
 
--- The channel values that are too big to be repeated in every checkpoint: one row a version.
--- The version stands before the channel because it grows: what a step stores lies at the end.
-CREATE TABLE surestep_values (
+-- Pages: items of lists, and other large values. A page is written once and never changes; `state` and writes refer
+-- to ranges of pages of a log. Many checkpoints and writes of the thread share a page.
+CREATE TABLE surestep_pages (
     thread_id      TEXT NOT NULL,
-    checkpoint_ns  TEXT NOT NULL,
-    version        NOT NULL,        -- text, or a number with savers that count
-    channel        TEXT NOT NULL,
-    type           TEXT NOT NULL,
-    value          BLOB NOT NULL,
-    PRIMARY KEY (thread_id, checkpoint_ns, version, channel)
-) WITHOUT ROWID;
+    log            INTEGER NOT NULL,  -- a random number
+    page           INTEGER NOT NULL,  -- from 0, without gaps when it is written
+    data           BLOB NOT NULL,     -- typed
+    PRIMARY KEY (thread_id, log, page)
+);
 
 -- Writes of tasks that ran from a checkpoint, as far as they aren't in `led_here` of the next one.
 CREATE TABLE surestep_writes (
@@ -39,11 +34,10 @@ CREATE TABLE surestep_writes (
     task_id        TEXT NOT NULL,
     idx            INTEGER NOT NULL,  -- the position among the task's writes; negative: errors, interrupts, answers
     channel        TEXT NOT NULL,
-    type           TEXT NOT NULL,
-    value          BLOB NOT NULL,
+    value          BLOB NOT NULL,     -- typed; with the tag "surestep:page": where the value is, msgpack
     task_path      TEXT NOT NULL,
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-) WITHOUT ROWID;
+);
 
 -- A view and not a table: a database whose threads were all deleted has no row of ours left.
-CREATE VIEW surestep_schema AS SELECT 1 AS version;
+CREATE VIEW surestep_schema AS SELECT 2 AS version;

@@ -1,0 +1,371 @@
+"""Where values are: in the row of their checkpoint, or on pages that checkpoints and writes share.
+
+A place is one of
+    bytes                        the typed value itself (see rows)
+    [kind, ranges, tail, open]   pages, and what comes after them
+
+    kind     WHOLE: one page has the typed value. LIST: each page has a list, the value is all of them one after the
+             other. DELTA: the same in a `_DeltaSnapshot`
+    ranges   [log, from, to, log, from, to, ...]: pages of logs of the thread, in order
+    tail     the last items, as a typed list; nil for none
+    open     1 if the last range ended where its log did when this was stored
+
+Rules
+1. A page is written once and never changes. Pages of one log are written in order, so that what belongs together lies
+   together; a log belongs to a thread.
+2. A list that goes on where it was adds its new items: a page for every write that brought them, or for up to
+   UNIT_ITEMS of them and UNIT_BYTES. The place of a list that only grows is one range, however long it is.
+3. Fewer items than TAIL bytes stay in the place; they go to a page when more come.
+4. A write that brought the items of a page, or a value that lies on one, is stored as a reference to the page.
+5. What is the same is decided by content: the pages that a list had before and has again are found by the digests of
+   their typed values. That the known items of a list are the very same objects, with the very same things in them
+   (see sameness), is proof enough and costs less.
+6. A log is continued where it ends by the checkpoint that follows the one with an open place there, and by nobody else:
+   the statement looks whether it does end there. Else a new log begins, with a random number for a name.
+7. What no row refers to any more is deleted with the last row that did: see `garbage` in ops.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from operator import is_
+from random import getrandbits
+from typing import Any, NamedTuple
+
+import ormsgpack
+
+from surestep._sql import queries
+from surestep._sql.rows import PAGE_TAG, join, split
+from surestep._sql.statement import Many, Steps
+from surestep.checkpoint.base._shared import Typed
+from surestep.checkpoint.serde.types import _DeltaSnapshot
+
+INLINE = 512
+"""A value of up to so many bytes is stored in the row of its checkpoint."""
+TAIL = 256
+UNIT_ITEMS = 64
+UNIT_BYTES = 4096
+MAX_RANGES = 24
+"""A list in more pieces than this is written anew."""
+
+WHOLE, LIST, DELTA = 1, 2, 3
+
+Place = bytes | list[Any]
+Unit = tuple[int, bytes]
+"""A page as it is known: how many items it has, and its digest."""
+Ranges = list[int]
+
+
+class Memo(NamedTuple):
+    """What is known of a value on pages: `items` in the order of its pages (those of the tail are left out)."""
+
+    kind: int
+    ranges: Ranges
+    open: int
+    units: list[Unit]
+    items: list[Any]
+
+
+class Draft(NamedTuple):
+    """A value that needs pages: `pieces` are (from, to) of the units it had before, or new pages."""
+
+    kind: int
+    pieces: list[tuple[int, int] | list[bytes]]
+    units: list[Unit]
+    tail: bytes | None
+    items: list[Any]
+
+
+Written = Mapping[str, Sequence[tuple[list[Any], bytes]]]
+"""The lists that were written to each channel, with their typed values."""
+
+
+def digest(page: bytes) -> bytes:
+    return blake2b(page, digest_size=16).digest()
+
+
+# ---- before the transaction ----
+
+
+def draft(
+    dumps: Callable[[Any], Typed], value: Any, memo: Memo | None, written: Sequence[tuple[list[Any], bytes]] = ()
+) -> Place | Draft:
+    """What a value will be stored as. `memo`: what is known of the value before it."""
+    if type(value) is list:
+        return _Drafting(dumps, memo, written).draft(LIST, value)
+    if type(value) is _DeltaSnapshot and type(value.value) is list:
+        found = _Drafting(dumps, memo, written).draft(DELTA, value.value)
+        return join(dumps(value)) if isinstance(found, bytes) else found
+    return draft_typed(join(dumps(value)), memo)
+
+
+def draft_typed(column: bytes, memo: Memo | None) -> Place | Draft:
+    """The same for a value that is no list."""
+    if len(column) <= INLINE:
+        return column
+    unit = (0, digest(column))
+    if memo is not None and memo.kind == WHOLE and memo.units == [unit]:
+        return Draft(WHOLE, [(0, 1)], [unit], None, [])
+    return Draft(WHOLE, [[column]], [unit], None, [])
+
+
+class _Drafting:
+    """Divides a list into pages that are there already and new ones."""
+
+    def __init__(
+        self, dumps: Callable[[Any], Typed], memo: Memo | None, written: Sequence[tuple[list[Any], bytes]]
+    ) -> None:
+        self.dumps = dumps
+        self.memo = memo if memo is not None and memo.kind in (LIST, DELTA) else None
+        self.written = written
+        self.pieces: list[tuple[int, int] | list[bytes]] = []
+        self.units: list[Unit] = []
+
+    def draft(self, kind: int, value: list[Any]) -> Place | Draft:
+        rest = value if self.memo is None else self._known(value, self.memo)
+        if self._is_broken_up():
+            self.pieces, self.units, rest = [], [], value
+        tail = None
+        if rest and len(rest) <= UNIT_ITEMS:
+            tail = self._join(rest)
+            if len(tail) > (TAIL if self.pieces else INLINE):
+                self._add(rest, tail)
+                tail = None
+        elif rest:
+            self._add(rest)
+        if not self.pieces:
+            return tail if tail is not None else self._join(value)
+        return Draft(kind, self.pieces, self.units, tail, value[: sum(count for count, _ in self.units)])
+
+    def _join(self, items: list[Any]) -> bytes:
+        """Items as a typed list: the very bytes of the write that brought them, if one did."""
+        columns = [column for found, column in self.written if len(found) == len(items)]
+        for found, column in self.written:
+            if len(found) == len(items) and all(map(is_, found, items)):
+                return column
+        made = join(self.dumps(items))
+        return columns[columns.index(made)] if made in columns else made
+
+    def _known(self, value: list[Any], memo: Memo) -> list[Any]:
+        """Take over the pages that the list had before; the items that come after them."""
+        fresh: list[Any] = []
+        for hit, size in _Matching(self._join, value, memo):
+            if hit is None:
+                fresh += size
+                continue
+            if fresh:
+                self._add(fresh)
+                fresh = []
+            self._keep(hit, memo.units[hit])
+        return fresh
+
+    def _keep(self, index: int, unit: Unit) -> None:
+        last = self.pieces[-1] if self.pieces else None
+        if isinstance(last, tuple) and last[1] == index:
+            self.pieces[-1] = (last[0], index + 1)
+        else:
+            self.pieces.append((index, index + 1))
+        self.units.append(unit)
+
+    def _is_broken_up(self) -> bool:
+        return len(self.pieces) > MAX_RANGES
+
+    def _add(self, items: list[Any], column: bytes | None = None) -> None:
+        """New pages."""
+        pages = list(self._pages(items, column))
+        self.pieces.append([page for _, page in pages])
+        self.units += [(count, digest(page)) for count, page in pages]
+
+    def _pages(self, items: list[Any], column: bytes | None) -> Iterable[tuple[int, bytes]]:
+        """One for each write that brought the items, or as many as they need."""
+        brought = sum(len(found) for found, _ in self.written)
+        at = len(items) - brought
+        if at < 0 or not brought or (at == 0 and len(self.written) == 1):
+            yield from self._halves(items, column)
+            return
+        yield from self._halves(items[:at], None)
+        for found, page in self.written:
+            part = items[at : at + len(found)]
+            yield from self._halves(part, self._join(part) if len(page) <= UNIT_BYTES else None)
+            at += len(found)
+
+    def _halves(self, items: list[Any], column: bytes | None) -> Iterable[tuple[int, bytes]]:
+        if not items:
+            return
+        if len(items) <= UNIT_ITEMS:
+            page = self._join(items) if column is None else column
+            if len(items) == 1 or len(page) <= UNIT_BYTES:
+                yield len(items), page
+                return
+        middle = len(items) // 2
+        yield from self._halves(items[:middle], None)
+        yield from self._halves(items[middle:], None)
+
+
+class _Matching:
+    """Finds the pages of a memo in a list: yields (index of the unit, how many items), or (None, [item]) for an item
+    that is on none."""
+
+    SIZES = 4  # how many different sizes of pages are tried, the usual ones
+
+    def __init__(self, typed: Callable[[list[Any]], bytes], value: list[Any], memo: Memo) -> None:
+        self.typed, self.value, self.units = typed, value, memo.units
+        self.index = {unit: index for index, unit in reversed(list(enumerate(memo.units)))}
+        counts: dict[int, int] = {}
+        for count, _ in memo.units:
+            counts[count] = counts.get(count, 0) + 1
+        self.sizes = sorted(counts, key=lambda count: -counts[count])[: self.SIZES]
+
+    def __iter__(self) -> Any:
+        at, expected = 0, 0
+        while at < len(self.value):
+            hit = self._at(at, expected)
+            if hit is None:
+                yield None, [self.value[at]]
+                at += 1
+            else:
+                yield hit, self.units[hit][0]
+                at += self.units[hit][0]
+                expected = hit + 1
+
+    def _at(self, at: int, expected: int) -> int | None:
+        first = self.units[expected][0] if expected < len(self.units) else 0
+        for size in dict.fromkeys((first, *self.sizes)):
+            if not 0 < size <= len(self.value) - at:
+                continue
+            unit = (size, digest(self.typed(self.value[at : at + size])))
+            if size == first and self.units[expected] == unit:
+                return expected
+            if unit in self.index:
+                return self.index[unit]
+        return None
+
+
+# ---- in the transaction ----
+
+
+class Settled(NamedTuple):
+    """A draft that has its place."""
+
+    place: Place
+    memo: Memo
+
+
+def settle(thread_id: str, drafted: Draft, memo: Memo | None, where: dict[int, Place]) -> Steps[Settled]:
+    """Write the new pages of a draft. `where` learns in which place each page is, by the identity of its bytes."""
+    new = [page for piece in drafted.pieces if isinstance(piece, list) for page in piece]
+    log, start = 0, 0
+    if new:
+        log, start = yield from _append(thread_id, new, memo)
+        for index, page in enumerate(new, start):
+            where[id(page)] = [WHOLE, [log, index, index + 1], None, 0]
+    ranges: Ranges = []
+    old = _expanded(memo.ranges) if memo is not None else []
+    at = start
+    for piece in drafted.pieces:
+        if isinstance(piece, tuple):
+            _extend(ranges, old[piece[0] : piece[1]])
+        else:
+            _extend(ranges, [(log, page) for page in range(at, at + len(piece))])
+            at += len(piece)
+    last = drafted.pieces[-1]
+    at_the_end = isinstance(last, list) or (memo is not None and not new and last[1] == len(memo.units) and memo.open)
+    open = int(bool(at_the_end))
+    place = [drafted.kind, ranges, drafted.tail, open]
+    return Settled(place, Memo(drafted.kind, ranges, open, drafted.units, drafted.items))
+
+
+def _append(thread_id: str, pages: Sequence[bytes], memo: Memo | None) -> Steps[tuple[int, int]]:
+    """Put pages at the end of the log that a value has, or of a new one; (log, number of the first)."""
+    log, start = (memo.ranges[-3], memo.ranges[-1]) if memo is not None and memo.open else (getrandbits(31), 0)
+    while not (yield (queries.APPEND_PAGE, (thread_id, log, start, pages[0], thread_id, log, start))):
+        log, start = getrandbits(31), 0
+    if len(pages) > 1:
+        yield Many(queries.PUT_PAGE, [(thread_id, log, start + i, page) for i, page in enumerate(pages) if i])
+    return log, start
+
+
+def _expanded(ranges: Ranges) -> list[tuple[int, int]]:
+    return [(log, page) for log, start, end in triples(ranges) for page in range(start, end)]
+
+
+def _extend(ranges: Ranges, pages: Iterable[tuple[int, int]]) -> None:
+    for log, page in pages:
+        if ranges and ranges[-3] == log and ranges[-1] == page:
+            ranges[-1] += 1
+        else:
+            ranges += (log, page, page + 1)
+
+
+# ---- reading ----
+
+
+def triples(ranges: Ranges) -> list[Sequence[int]]:
+    """The ranges one by one."""
+    return [ranges[i : i + 3] for i in range(0, len(ranges), 3)]
+
+
+def wanted(found: Iterable[Place]) -> list[Sequence[int]]:
+    """The ranges of pages that places refer to."""
+    return [triple for place in found if type(place) is list for triple in triples(place[1])]
+
+
+def as_json(ranges: Iterable[Sequence[int]]) -> str:
+    """Ranges as the dialect's queries take them, each once."""
+    return json.dumps([*{tuple(triple): None for triple in ranges}])
+
+
+Pages = Mapping[tuple[int, int], bytes]
+
+
+def has(there: Pages, wanted: Sequence[int]) -> bool:
+    """Whether the pages of a range were read."""
+    log, first, beyond = wanted
+    return all((log, page) in there for page in range(first, beyond))
+
+
+def load(loads: Callable[[Typed], Any], place: list[Any], pages: Pages) -> tuple[Any, Memo]:
+    """The value at a place, and what is known of it then."""
+    kind, ranges, tail, open = place
+    columns = [pages[key] for key in _expanded(ranges)]
+    if kind == WHOLE:
+        return loads(split(columns[0])), Memo(kind, ranges, open, [(0, digest(columns[0]))], [])
+    parts = [loads(split(column)) for column in columns]
+    items = [item for part in parts for item in part]
+    units = [(len(part), digest(column)) for part, column in zip(parts, columns, strict=True)]
+    value = items if tail is None else [*items, *loads(split(tail))]
+    return _DeltaSnapshot(value) if kind == DELTA else value, Memo(kind, ranges, open, units, items)
+
+
+# ---- moving ----
+
+
+def moved(place: Place, logs: Mapping[int, int]) -> Place:
+    """The place when the logs are called otherwise."""
+    if isinstance(place, bytes):
+        return place
+    kind, ranges, *rest = place
+    return [kind, [number for log, start, end in triples(ranges) for number in (logs[log], start, end)], *rest]
+
+
+def moved_write(column: bytes, logs: Mapping[int, int]) -> bytes:
+    """The same for the column of a write."""
+    place = place_of_write(column)
+    return column if isinstance(place, bytes) else as_write(moved(place, logs))
+
+
+# ---- writes ----
+
+
+def as_write(place: Place) -> bytes:
+    """A reference in the column of a write."""
+    return join((PAGE_TAG, ormsgpack.packb(place)))
+
+
+def place_of_write(column: bytes) -> Place:
+    """The place of a write's value."""
+    tag, data = split(column)
+    found: Place = ormsgpack.unpackb(data) if tag == PAGE_TAG else column
+    return found

@@ -1,0 +1,34 @@
+"""Walks through everything a saver has stored in a database: which pages are referred to, and which are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surestep._sql import pages, rows, state
+
+
+def check_pages(saver: Any) -> None:
+    """No orphaned and no missing page, and no row that builds on a row which isn't there."""
+    saver.setup()
+    run = saver.conn.execute
+    used: dict[str, list[Any]] = {}
+    there: dict[tuple[str, str, str], int] = {}
+    chained = []
+    sql = "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_id, depth, state, led_here FROM surestep_checkpoints"
+    for thread, ns, id, parent, depth, data, led in run(sql):
+        there[thread, ns, id] = depth
+        if depth:
+            chained.append((thread, ns, parent))
+        used.setdefault(thread, []).extend(state.places(data))
+        for row in rows.unpack_writes(led) if led else ():
+            used[thread].append(pages.place_of_write(row[3]))
+    for thread, value in run("SELECT thread_id, value FROM surestep_writes"):
+        used.setdefault(thread, []).append(pages.place_of_write(value))
+    assert set(chained) <= there.keys()
+    wanted = {
+        (thread, log, page)
+        for thread, places in used.items()
+        for log, first, beyond in pages.wanted(places)
+        for page in range(first, beyond)
+    }
+    assert set(run("SELECT thread_id, log, page FROM surestep_pages")) == wanted

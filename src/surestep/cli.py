@@ -3,6 +3,7 @@
 surestep demo                 the bank's support bot: killed, resumed, approved, drained, forked
 surestep threads DB           the threads of an SQLite file: what runs next, which questions wait
 surestep history DB THREAD    the checkpoints of one thread
+surestep sweep DB             delete what a retention doesn't keep
 surestep graph MODULE:NAME    a graph as Mermaid text, as ASCII art or as a PNG
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surestep._find import CommandError, find_graph
+from surestep.checkpoint.base._pending import next_nodes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,6 +59,15 @@ def _parser() -> argparse.ArgumentParser:
     for command in (threads, history):
         command.add_argument("db", metavar="DB", type=Path, help="a file that SqliteSaver wrote")
     history.add_argument("thread", metavar="THREAD", help="the thread_id")
+
+    sweep = commands.add_parser("sweep", help="delete the threads, or their histories, whose time is up")
+    sweep.set_defaults(run=_sweep)
+    sweep.add_argument("db", metavar="DB", type=Path, help="a file that SqliteSaver wrote")
+    sweep.add_argument("--strategy", choices=("delete", "keep_latest"), default="delete", help="default: delete")
+    sweep.add_argument("--ttl-days", metavar="DAYS", type=float, required=True, help="how long a thread is kept")
+    sweep.add_argument("--incident-days", metavar="DAYS", type=float, help="keep_latest: how long decisions are kept")
+    sweep.add_argument("--open-threads", action="store_true", help="also threads that wait or may be running")
+    sweep.add_argument("--dry-run", action="store_true", help="only count")
 
     graph = commands.add_parser("graph", help="a graph as Mermaid text, as ASCII art or as a PNG")
     graph.set_defaults(run=_graph)
@@ -123,6 +134,38 @@ def _history(options: argparse.Namespace) -> int:
     return 0
 
 
+def _sweep(options: argparse.Namespace) -> int:
+    from datetime import timedelta
+
+    from surestep.retention import Retention
+
+    console = _console()
+    days = None if options.incident_days is None else timedelta(days=options.incident_days)
+    try:
+        ttl = timedelta(days=options.ttl_days)
+        retention = Retention(
+            strategy=options.strategy, ttl=ttl, incident_ttl=days, open_threads=options.open_threads, limit=1000
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    table = _table("threads seen", "threads deleted", "checkpoints deleted")
+    seen = threads = checkpoints = 0
+    after: str | None = None
+    with _saver(options.db) as saver, console.status("Sweeping") as status:
+        while True:
+            swept = saver.sweep(retention, after=after, dry_run=options.dry_run)  # type: ignore[attr-defined]
+            seen, threads = seen + swept.threads_seen, threads + swept.threads_deleted
+            checkpoints, after = checkpoints + swept.checkpoints_deleted, swept.after
+            if after is None:
+                break
+            status.update(f"Sweeping: {seen} threads seen")
+    _add(table, seen, threads, checkpoints)
+    console.print(table)
+    if options.dry_run:
+        console.print("Nothing was deleted: this was a dry run.")
+    return 0
+
+
 def _graph(options: argparse.Namespace) -> int:
     from surestep.pregel.draw import mermaid_ascii, mermaid_png, mermaid_text
 
@@ -140,18 +183,8 @@ def _graph(options: argparse.Namespace) -> int:
 
 
 def _next(saved: CheckpointTuple) -> str:
-    """The nodes that run from a checkpoint, read from its channels: no graph is needed for that."""
-    values = saved.checkpoint["channel_values"]
-    nodes = ["__start__"] if "__start__" in values else []
-    for channel, value in values.items():
-        kind, _, rest = channel.partition(":")
-        if channel.startswith("branch:to:"):
-            nodes.append(channel.removeprefix("branch:to:"))
-        elif kind == "join":
-            sources, _, node = rest.rpartition(":")
-            if set(sources.split("+")) == set(value if isinstance(value, set | list) else value[0]):
-                nodes.append(node)
-    nodes += [getattr(packet, "node", "?") for packet in values.get("__pregel_tasks", ())]
+    """The nodes that run from a checkpoint, and how many of their tasks are done."""
+    nodes = next_nodes(saved)
     done = {task for task, channel, _ in saved.pending_writes or () if channel not in _NO_OUTPUT}
     finished = f" ({len(done)} done)" if 0 < len(done) < len(nodes) else ""
     return ", ".join(nodes) + finished

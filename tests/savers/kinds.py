@@ -16,6 +16,7 @@ from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
 AWAITED = {
     *("put", "commit", "put_writes", "get", "get_tuple", "get_delta_channel_history"),
     *("delete_thread", "delete_for_runs", "copy_thread", "prune"),
+    *("pin", "unpin", "pins", "sweep"),
 }
 
 

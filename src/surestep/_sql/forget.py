@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from random import getrandbits
 
 from surestep._sql import pages, queries, state
+from surestep._sql.collect import collect
 from surestep._sql.ops import make_whole, unride
 from surestep._sql.reading import Desk
 from surestep._sql.rows import split
 from surestep._sql.statement import Many, Steps
-from surestep._sql.sweep import sweep
 
 
 def delete_thread(thread_id: str) -> Steps[None]:
@@ -29,32 +29,33 @@ def delete_for_runs(desk: Desk, run_ids: Sequence[str]) -> Steps[None]:
             doomed.setdefault(thread_id, {}).setdefault(ns, set()).add(id)
     for thread_id, spaces in doomed.items():
         for ns, ids in spaces.items():
-            yield from _drop(desk, thread_id, ns, ids)
-        yield from sweep(thread_id)
+            yield from drop(desk, thread_id, ns, ids)
+        yield from collect(thread_id)
 
 
 def prune(desk: Desk, thread_ids: Sequence[str], strategy: str) -> Steps[None]:
-    """Keep the latest checkpoint of each namespace of the threads, or nothing."""
+    """Keep the latest checkpoint of each namespace of the threads and what is pinned, or nothing."""
     for thread_id in thread_ids:
         if strategy == "delete":
             yield from delete_thread(thread_id)
             continue
+        pinned = {(ns, id) for ns, id, _ in (yield (queries.PINS, (thread_id,)))}
         found = yield (queries.HEADS, (thread_id,))
         for ns, head in found:
             earlier = yield (queries.EARLIER, (thread_id, ns, head))
-            yield from _drop(desk, thread_id, ns, {id for (id,) in earlier})
-        yield from sweep(thread_id)
+            yield from drop(desk, thread_id, ns, {id for (id,) in earlier if (ns, id) not in pinned})
+        yield from collect(thread_id)
 
 
-def _drop(desk: Desk, thread_id: str, ns: str, doomed: set[str]) -> Steps[None]:
-    """Delete checkpoints of a namespace and their writes."""
+def drop(desk: Desk, thread_id: str, ns: str, doomed: set[str]) -> Steps[None]:
+    """Delete checkpoints of a namespace, their writes and pins."""
     riders = yield (queries.RIDERS, (thread_id, ns))
     yield from unride(thread_id, ns, [row for row in riders if row[0] in doomed and row[1] not in doomed])
     orphans = [(thread_id, ns, row[0]) for row in riders if row[0] not in doomed and row[1] in doomed]
     yield Many(queries.FORGET_LED, orphans)
     chained = yield (queries.CHAINED, (thread_id, ns))
     yield from make_whole(desk, thread_id, ns, [id for id, parent in chained if id not in doomed and parent in doomed])
-    for sql in (queries.DELETE_CHECKPOINT, queries.DELETE_WRITES):
+    for sql in (queries.DELETE_CHECKPOINT, queries.DELETE_WRITES, queries.FORGET_PINS):
         yield Many(sql, [(thread_id, ns, id) for id in doomed])
 
 
@@ -86,7 +87,8 @@ def copy_thread(desk: Desk, source: str, target: str) -> Steps[None]:
     )
     found = yield (queries.WRITES_OF_THREAD, (source,))
     yield Many(queries.COPY_WRITE, [(target, *row[:5], pages.moved_write(row[5], logs), row[6]) for row in found])
-    yield from sweep(target)
+    yield (queries.COPY_PINS, (target, source))
+    yield from collect(target)
 
 
 def _free(log: int, taken: set[int]) -> int:

@@ -19,13 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from surestep._sql import pages, queries, state
+from surestep._sql.collect import collect
 from surestep._sql.pages import Draft, Memo, Place
 from surestep._sql.reading import Desk, remember, whole_state
 from surestep._sql.recall import Known
 from surestep._sql.rows import EMPTY, Row, join, merge_writes, pack_writes, unpack_writes
 from surestep._sql.state import Change, State
 from surestep._sql.statement import Many, Steps
-from surestep._sql.sweep import sweep
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
 from surestep.checkpoint.base._shared import address, address_of, already_claimed, write_rows
 from surestep.checkpoint.serde.base import SerializationError
@@ -131,7 +131,7 @@ class _Commit:
         if rows:
             yield _put_writes(queries.PUT_WRITE, thread_id, ns, str(parent), rows)
         if replaced:
-            yield from sweep(thread_id)
+            yield from collect(thread_id)
         self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)
         return address(thread_id, ns, id)
 

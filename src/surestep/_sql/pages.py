@@ -22,7 +22,7 @@ Rules
    (see sameness), is proof enough and costs less.
 6. A log is continued where it ends by the checkpoint that follows the one with an open place there, and by nobody else:
    the statement looks whether it does end there. Else a new log begins, with a random number for a name.
-7. What no row refers to any more is deleted with the last row that did: see `garbage` in ops.
+7. What no row refers to any more is deleted with the last row that did: see collect.py.
 """
 
 from __future__ import annotations

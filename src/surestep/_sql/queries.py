@@ -163,13 +163,56 @@ SELECT p.log, p.page, p.data FROM ({triples}) t CROSS JOIN surestep_pages p
 WHERE p.thread_id = ? AND p.log = t.log AND p.page >= t.first AND p.page < t.beyond"""
 
 
-# ---- whole threads ----
+# ---- pins and sweeps ----
+
+EXISTS = f"SELECT checkpoint_id FROM surestep_checkpoints WHERE {_CHECKPOINT}"
+
+HEAD_ID = f"SELECT checkpoint_id FROM surestep_checkpoints WHERE {_AT} ORDER BY checkpoint_id DESC LIMIT 1"
+
+# All columns of the table.
+PUT_PIN = "INSERT INTO surestep_pins VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 # Parameter: thread.
-DELETE_THREAD = tuple(
-    f"DELETE FROM {table} WHERE thread_id = ?"
-    for table in ("surestep_checkpoints", "surestep_writes", "surestep_pages")
+PINS = """
+SELECT checkpoint_ns, checkpoint_id, label FROM surestep_pins WHERE thread_id = ?
+ORDER BY checkpoint_ns, checkpoint_id, label"""
+
+DELETE_PIN = f"DELETE FROM surestep_pins WHERE {_CHECKPOINT} AND label = ?"
+
+FORGET_PINS = f"DELETE FROM surestep_pins WHERE {_CHECKPOINT}"
+
+# Parameters: the new thread, the old one.
+COPY_PINS = """
+INSERT INTO surestep_pins SELECT ?, checkpoint_ns, checkpoint_id, label FROM surestep_pins WHERE thread_id = ?
+ON CONFLICT DO NOTHING"""
+
+IDS = f"SELECT checkpoint_id FROM surestep_checkpoints WHERE {_AT}"
+
+# Parameters: thread, channel.
+WITH_WRITE = """
+SELECT DISTINCT checkpoint_ns, checkpoint_id FROM surestep_writes WHERE thread_id = ? AND channel = ?"""
+
+# Threads in order, from one to the next by the index: id, greatest checkpoint id, when a sweep first saw it.
+# Parameters: the thread after which they begin, how many.
+THREADS = """
+WITH RECURSIVE t (id) AS (
+    SELECT min(thread_id) FROM surestep_checkpoints WHERE thread_id > ?
+    UNION ALL
+    SELECT (SELECT min(thread_id) FROM surestep_checkpoints WHERE thread_id > t.id) FROM t WHERE t.id IS NOT NULL
 )
+SELECT t.id, (SELECT max(checkpoint_id) FROM surestep_checkpoints WHERE thread_id = t.id),
+    (SELECT seen_at FROM surestep_first_seen s WHERE s.thread_id = t.id)
+FROM t WHERE t.id IS NOT NULL LIMIT ?"""
+
+# Parameters: thread, seconds since 1970.
+FIRST_SEEN = "INSERT INTO surestep_first_seen VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+# ---- whole threads ----
+
+TABLES = ("surestep_checkpoints", "surestep_writes", "surestep_pages", "surestep_pins", "surestep_first_seen")
+
+# Parameter: thread.
+DELETE_THREAD = tuple(f"DELETE FROM {table} WHERE thread_id = ?" for table in TABLES)
 
 
 def page(conditions: list[str]) -> str:

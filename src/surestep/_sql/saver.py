@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from surestep._sql import forget, ops, reading
+from surestep._calls import adriven, driven
+from surestep._sql import forget, keeping, ops, reading
 from surestep._sql.dialect import Dialect
 from surestep._sql.reading import Desk
 from surestep._sql.recall import Recall
@@ -20,6 +21,7 @@ from surestep.checkpoint.base import (
     TaskWrites,
     get_checkpoint_metadata,
 )
+from surestep.checkpoint.base._retention import Pin, Retention, Swept
 from surestep.checkpoint.base._shared import check_prune, next_version
 from surestep.checkpoint.base._types import check_filter, check_limit
 
@@ -196,6 +198,52 @@ class SqlSaver(BaseCheckpointSaver[str]):
         """`prune`, awaited."""
         check_prune(thread_ids, strategy)
         await self._runner.awrite(forget.prune(self._desk, thread_ids, strategy))
+
+    # ---- keeping ----
+
+    def pin(self, config: RunnableConfig, label: str) -> None:
+        """Keep the addressed checkpoint (the latest by default) until it is unpinned or its thread is deleted.
+
+        Raises ValueError for a checkpoint that isn't there.
+        """
+        self._runner.write(keeping.pin(config, label))
+
+    async def apin(self, config: RunnableConfig, label: str) -> None:
+        """`pin`, awaited."""
+        await self._runner.awrite(keeping.pin(config, label))
+
+    def unpin(self, config: RunnableConfig, label: str | None = None) -> None:
+        """Take the pins with this label (None: all) from the addressed checkpoint, or from all of the thread."""
+        self._runner.write(keeping.unpin(config, label))
+
+    async def aunpin(self, config: RunnableConfig, label: str | None = None) -> None:
+        """`unpin`, awaited."""
+        await self._runner.awrite(keeping.unpin(config, label))
+
+    def pins(self, thread_id: str) -> Sequence[Pin]:
+        """The pins of a thread."""
+        return self._runner.read(keeping.pins(thread_id))
+
+    async def apins(self, thread_id: str) -> Sequence[Pin]:
+        """`pins`, awaited."""
+        return await self._runner.aread(keeping.pins(thread_id))
+
+    def sweep(
+        self, retention: Retention, *, now: float | None = None, after: str | None = None, dry_run: bool = False
+    ) -> Swept:
+        """Delete what the retention doesn't keep, each thread in a transaction of its own; see `Retention`.
+
+        now: seconds since 1970, by default the time. after: go on behind this thread. dry_run: only count.
+        """
+        steps = keeping.sweep(self._desk, retention, now, after, dry_run)
+        return driven(steps, lambda asked: asked.answer(self._runner))
+
+    async def asweep(
+        self, retention: Retention, *, now: float | None = None, after: str | None = None, dry_run: bool = False
+    ) -> Swept:
+        """`sweep`, awaited."""
+        steps = keeping.sweep(self._desk, retention, now, after, dry_run)
+        return await adriven(steps, lambda asked: asked.aanswer(self._runner))
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:
         """The next version: a counter, and a random part that tells two forks of a thread apart."""

@@ -20,6 +20,7 @@ from surestep.pregel._deprecated import by_either_name
 from surestep.pregel._drawing import DrawMethods
 from surestep.pregel._events import EventMethods
 from surestep.pregel._events import _normalize_stream_transformer_factories as _normalize_stream_transformer_factories
+from surestep.pregel._keeping import KeepingMethods
 from surestep.pregel._running import RunMethods
 from surestep.pregel._schemas import SchemaMethods
 from surestep.pregel._state import StateMethods
@@ -59,6 +60,7 @@ RESERVED = frozenset(
 class Pregel(
     RunMethods,
     StateMethods,
+    KeepingMethods,
     SchemaMethods,
     DrawMethods,
     CacheMethods,

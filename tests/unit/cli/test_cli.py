@@ -155,3 +155,22 @@ def test_without_rich_the_command_says_what_to_install(
     monkeypatch.setitem(sys.modules, "rich.console", None)
     assert main(["threads", str(db)]) == 2
     assert "pip install 'surestep[cli]'" in capsys.readouterr().err
+
+
+def test_sweep_counts_first_and_deletes_then(db: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["sweep", str(db), "--strategy", "keep_latest", "--ttl-days", "0"]
+    assert main([*command, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert rows(printed) == [["2", "0", "3"]] and "dry run" in printed, "large waits, and is left alone"
+    assert main(command) == 0
+    assert rows(capsys.readouterr().out) == [["2", "0", "3"]]
+    assert main([*command, "--open-threads"]) == 0
+    assert rows(capsys.readouterr().out) == [["2", "0", "2"]]
+    assert main(["threads", str(db)]) == 0
+    large, small = rows(capsys.readouterr().out)
+    assert large[1] == small[1] == "1"
+
+
+def test_sweep_refuses_what_can_not_be(db: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", str(db), "--ttl-days", "-1"]) == 2
+    assert "ttl is negative" in capsys.readouterr().err

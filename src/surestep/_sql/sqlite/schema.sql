@@ -39,5 +39,21 @@ CREATE TABLE surestep_writes (
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
 );
 
+-- Checkpoints that no sweep and no prune deletes.
+CREATE TABLE surestep_pins (
+    thread_id      TEXT NOT NULL,
+    checkpoint_ns  TEXT NOT NULL,
+    checkpoint_id  TEXT NOT NULL,
+    label          TEXT NOT NULL,
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, label)
+);
+
+-- When a sweep that deletes threads saw one first: its time counts from then.
+CREATE TABLE surestep_first_seen (
+    thread_id      TEXT NOT NULL,
+    seen_at        DOUBLE PRECISION NOT NULL,  -- seconds since 1970
+    PRIMARY KEY (thread_id)
+);
+
 -- A view and not a table: a database whose threads were all deleted has no row of ours left.
 CREATE VIEW surestep_schema AS SELECT 2 AS version;

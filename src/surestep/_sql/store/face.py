@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surestep._calls import adriven, driven
-from surestep._sql.statement import Steps
 from surestep._sql.store import ops
+from surestep._sql.transaction import Transaction
 from surestep.store.base import BaseStore, IndexConfig, ListNamespacesOp, Op, Result, TTLConfig, validate_op_namespace
 from surestep.store.base._plan import Index, Plan, Vectors, plan
 
@@ -31,19 +31,6 @@ class Embedding(NamedTuple):
 
     async def aanswer(self, runner: Runner) -> Vectors:
         return await self.plan.aembed()
-
-
-class Transaction(NamedTuple):
-    """What steps in a transaction come to."""
-
-    steps: Steps[Any]
-    writes: bool
-
-    def answer(self, runner: Runner) -> Any:
-        return (runner.write if self.writes else runner.read)(self.steps)
-
-    async def aanswer(self, runner: Runner) -> Any:
-        return await (runner.awrite if self.writes else runner.aread)(self.steps)
 
 
 Conversation = Generator[Embedding | Transaction, Any, list[Result]]

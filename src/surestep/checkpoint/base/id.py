@@ -34,6 +34,11 @@ def _time_of(id: str) -> int:
         return 0
 
 
+def seconds_of(id: str) -> float | None:
+    """When a checkpoint of this id was made, in seconds since 1970; None for an id that says nothing about it."""
+    return (_time_of(id) - _EPOCH) / 1e7 if id[14:15] == "6" and _time_of(id) else None
+
+
 def _text(now: int, clock_seq: int, node: int) -> str:
     """The id as text. Called once for every step: the part that seldom changes is kept, and there is no f-string."""
     global _high

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from surestep.checkpoint.base import (
     CLAIM_KEY,
     HEAD_KEY,
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -44,6 +43,7 @@ from surestep.checkpoint.base._shared import (
     write_rows,
 )
 from surestep.checkpoint.base._types import check_filter, check_limit, matches
+from surestep.checkpoint.memory._keeping import Keeping
 from surestep.checkpoint.memory._persistent import PersistentDict
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _namespaces() -> defaultdict[str, dict[str, Row]]:
 
 
 class InMemorySaver(
-    BaseCheckpointSaver[str],
+    Keeping,
     AbstractContextManager["InMemorySaver"],
     AbstractAsyncContextManager["InMemorySaver"],
 ):
@@ -289,6 +289,7 @@ class InMemorySaver(
         """Delete everything of a thread."""
         with self._lock:
             self.storage.pop(thread_id, None)
+            self._forget_keeping(thread_id)
             sections: Iterable[dict[Any, Any]] = (self.writes, self.blobs, self._heads)
             for section in sections:
                 for key in [key for key in section if key[0] == thread_id]:
@@ -317,10 +318,11 @@ class InMemorySaver(
             for blob, value in builtins.list(self.blobs.items()):
                 if blob[0] == source_thread_id:
                     self.blobs[target_thread_id, *blob[1:]] = value
+            self._copy_pins(source_thread_id, target_thread_id)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep the latest checkpoint of each namespace with its writes ("keep_latest"), or nothing
-        ("delete")."""
+        """Keep the latest checkpoint of each namespace and those that are pinned, with their writes ("keep_latest"), or
+        nothing ("delete")."""
         check_prune(thread_ids, strategy)
         with self._lock:
             for thread_id in thread_ids:
@@ -328,7 +330,8 @@ class InMemorySaver(
                     self.delete_thread(thread_id)
                     continue
                 for ns, checkpoints in self.storage.get(thread_id, {}).items():
-                    self._drop(thread_id, ns, set(checkpoints) - {self._head(thread_id, ns, checkpoints)})
+                    stays = {self._head(thread_id, ns, checkpoints), *self._pinned(thread_id, ns)}
+                    self._drop(thread_id, ns, set(checkpoints) - stays)
 
     def _drop(self, thread_id: str, ns: str, doomed: set[str]) -> None:
         """Delete checkpoints of a namespace, their writes, and the values that nothing refers to any more.
@@ -337,6 +340,7 @@ class InMemorySaver(
         for id in doomed:
             del checkpoints[id]
             self.writes.pop((thread_id, ns, id), None)
+        self._forget_pins(thread_id, ns, doomed)
         used = {
             item for row in checkpoints.values() for item in self.serde.loads_typed(row[0])["channel_versions"].items()
         }

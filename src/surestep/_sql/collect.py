@@ -10,7 +10,7 @@ from surestep._sql.rows import unpack_writes
 from surestep._sql.statement import Many, Steps
 
 
-def sweep(thread_id: str) -> Steps[None]:
+def collect(thread_id: str) -> Steps[None]:
     """Delete the pages of a thread that nothing refers to any more."""
     stored = yield (queries.PAGE_KEYS, (thread_id,))
     unused = {(log, page) for log, page in stored}

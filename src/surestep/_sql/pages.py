@@ -28,7 +28,9 @@ Rules
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from operator import is_
 from random import getrandbits
@@ -38,6 +40,7 @@ import ormsgpack
 
 from surestep._sql import queries
 from surestep._sql.rows import PAGE_TAG, join, split
+from surestep._sql.sameness import Print, print_of
 from surestep._sql.statement import Many, Steps
 from surestep.checkpoint.base._shared import Typed
 from surestep.checkpoint.serde.types import _DeltaSnapshot
@@ -58,14 +61,22 @@ Unit = tuple[int, bytes]
 Ranges = list[int]
 
 
+class Chunk(NamedTuple):
+    """Some pages in a row whose items can be recognized together."""
+
+    units: int
+    items: int
+    print: Print | None
+
+
 class Memo(NamedTuple):
-    """What is known of a value on pages: `items` in the order of its pages (those of the tail are left out)."""
+    """What is known of a value on pages. The chunks are those of all units, in their order."""
 
     kind: int
     ranges: Ranges
     open: int
     units: list[Unit]
-    items: list[Any]
+    chunks: list[Chunk]
 
 
 class Draft(NamedTuple):
@@ -75,7 +86,7 @@ class Draft(NamedTuple):
     pieces: list[tuple[int, int] | list[bytes]]
     units: list[Unit]
     tail: bytes | None
-    items: list[Any]
+    chunks: list[Chunk]
 
 
 Written = Mapping[str, Sequence[tuple[list[Any], bytes]]]
@@ -122,11 +133,12 @@ class _Drafting:
         self.written = written
         self.pieces: list[tuple[int, int] | list[bytes]] = []
         self.units: list[Unit] = []
+        self.chunks: list[Chunk] = []
 
     def draft(self, kind: int, value: list[Any]) -> Place | Draft:
         rest = value if self.memo is None else self._known(value, self.memo)
-        if self._is_broken_up():
-            self.pieces, self.units, rest = [], [], value
+        if len(self.pieces) > MAX_RANGES:  # broken up
+            self.pieces, self.units, self.chunks, rest = [], [], [], value
         tail = None
         if rest and len(rest) <= UNIT_ITEMS:
             tail = self._join(rest)
@@ -137,7 +149,39 @@ class _Drafting:
             self._add(rest)
         if not self.pieces:
             return tail if tail is not None else self._join(value)
-        return Draft(kind, self.pieces, self.units, tail, value[: sum(count for count, _ in self.units)])
+        return Draft(kind, self.pieces, self.units, tail, chunked(self.chunks, value))
+
+    def _known(self, value: list[Any], memo: Memo) -> list[Any]:
+        """Take over the pages that the list had before; the items that come after them."""
+        chunks = _by_first_unit(memo.chunks)
+        matching = _Matching(self._join, value, memo.units)
+        at = expected = 0  # an item of the list, and the page that it should be on
+        fresh = 0  # the items before it that are on none
+        while at < len(value):
+            chunk = chunks.pop(expected, None)
+            if chunk is not None and chunk.print and chunk.print.same(value[at : at + chunk.items]):
+                hit: int | None = expected
+            else:
+                chunk, hit = None, matching.page(at, expected)
+            if hit is None:
+                fresh, at = fresh + 1, at + 1
+                continue
+            if fresh:
+                self._add(value[at - fresh : at])
+                fresh = 0
+            chunk = chunk or Chunk(1, memo.units[hit][0], None)
+            self._keep(hit, hit + chunk.units, memo)
+            self.chunks.append(chunk)
+            at, expected = at + chunk.items, hit + chunk.units
+        return value[at - fresh :]
+
+    def _keep(self, first: int, beyond: int, memo: Memo) -> None:
+        last = self.pieces[-1] if self.pieces else None
+        if isinstance(last, tuple) and last[1] == first:
+            self.pieces[-1] = (last[0], beyond)
+        else:
+            self.pieces.append((first, beyond))
+        self.units += memo.units[first:beyond]
 
     def _join(self, items: list[Any]) -> bytes:
         """Items as a typed list: the very bytes of the write that brought them, if one did."""
@@ -148,35 +192,12 @@ class _Drafting:
         made = join(self.dumps(items))
         return columns[columns.index(made)] if made in columns else made
 
-    def _known(self, value: list[Any], memo: Memo) -> list[Any]:
-        """Take over the pages that the list had before; the items that come after them."""
-        fresh: list[Any] = []
-        for hit, size in _Matching(self._join, value, memo):
-            if hit is None:
-                fresh += size
-                continue
-            if fresh:
-                self._add(fresh)
-                fresh = []
-            self._keep(hit, memo.units[hit])
-        return fresh
-
-    def _keep(self, index: int, unit: Unit) -> None:
-        last = self.pieces[-1] if self.pieces else None
-        if isinstance(last, tuple) and last[1] == index:
-            self.pieces[-1] = (last[0], index + 1)
-        else:
-            self.pieces.append((index, index + 1))
-        self.units.append(unit)
-
-    def _is_broken_up(self) -> bool:
-        return len(self.pieces) > MAX_RANGES
-
     def _add(self, items: list[Any], column: bytes | None = None) -> None:
         """New pages."""
         pages = list(self._pages(items, column))
         self.pieces.append([page for _, page in pages])
         self.units += [(count, digest(page)) for count, page in pages]
+        self.chunks.append(Chunk(len(pages), len(items), None))
 
     def _pages(self, items: list[Any], column: bytes | None) -> Iterable[tuple[int, bytes]]:
         """One for each write that brought the items, or as many as they need."""
@@ -205,42 +226,67 @@ class _Drafting:
 
 
 class _Matching:
-    """Finds the pages of a memo in a list: yields (index of the unit, how many items), or (None, [item]) for an item
-    that is on none."""
+    """Finds known pages in a list by their content."""
 
     SIZES = 4  # how many different sizes of pages are tried, the usual ones
+    PATIENCE = 64  # after so many items in a row that are on no page the rest is taken to be on none
 
-    def __init__(self, typed: Callable[[list[Any]], bytes], value: list[Any], memo: Memo) -> None:
-        self.typed, self.value, self.units = typed, value, memo.units
-        self.index = {unit: index for index, unit in reversed(list(enumerate(memo.units)))}
-        counts: dict[int, int] = {}
-        for count, _ in memo.units:
-            counts[count] = counts.get(count, 0) + 1
-        self.sizes = sorted(counts, key=lambda count: -counts[count])[: self.SIZES]
+    def __init__(self, typed: Callable[[list[Any]], bytes], value: list[Any], units: list[Unit]) -> None:
+        self.typed, self.value, self.units = typed, value, units
+        self.missed = 0
 
-    def __iter__(self) -> Any:
-        at, expected = 0, 0
-        while at < len(self.value):
-            hit = self._at(at, expected)
-            if hit is None:
-                yield None, [self.value[at]]
-                at += 1
-            else:
-                yield hit, self.units[hit][0]
-                at += self.units[hit][0]
-                expected = hit + 1
+    @cached_property
+    def _index(self) -> dict[Unit, int]:
+        return {unit: index for index, unit in reversed(list(enumerate(self.units)))}
 
-    def _at(self, at: int, expected: int) -> int | None:
-        first = self.units[expected][0] if expected < len(self.units) else 0
-        for size in dict.fromkeys((first, *self.sizes)):
-            if not 0 < size <= len(self.value) - at:
-                continue
-            unit = (size, digest(self.typed(self.value[at : at + size])))
-            if size == first and self.units[expected] == unit:
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [size for size, _ in Counter(size for size, _ in self.units).most_common(self.SIZES)]
+
+    def page(self, at: int, expected: int) -> int | None:
+        """The page that has the items from `at` on, by preference the expected one."""
+        if expected < len(self.units):
+            size = self.units[expected][0]
+            if self._unit(at, size) == self.units[expected]:
+                self.missed = 0
                 return expected
-            if unit in self.index:
-                return self.index[unit]
+        if self.missed < self.PATIENCE:
+            for size in self._sizes:
+                if (unit := self._unit(at, size)) in self._index:
+                    self.missed = 0
+                    return self._index[unit]
+        self.missed += 1
         return None
+
+    def _unit(self, at: int, size: int) -> Unit:
+        if size > len(self.value) - at:
+            return 0, b""
+        return size, digest(self.typed(self.value[at : at + size]))
+
+
+def _by_first_unit(chunks: Iterable[Chunk]) -> dict[int, Chunk]:
+    found, unit = {}, 0
+    for chunk in chunks:
+        found[unit] = chunk
+        unit += chunk.units
+    return found
+
+
+def chunked(chunks: Sequence[Chunk], items: Sequence[Any]) -> list[Chunk]:
+    """The chunks with prints for those that have none, and small ones put together: of n items there are about log n."""
+    made: list[Chunk] = []
+    at = 0
+    for chunk in chunks:
+        at += chunk.items
+        made.append(chunk)
+        while len(made) > 1 and (made[-1].print is made[-2].print is None or 2 * made[-1].items >= made[-2].items):
+            last, other = made.pop(), made.pop()
+            made.append(Chunk(other.units + last.units, other.items + last.items, None))
+    at, found = 0, []
+    for chunk in made:
+        found.append(chunk if chunk.print else chunk._replace(print=print_of(items[at : at + chunk.items])))
+        at += chunk.items
+    return found
 
 
 # ---- in the transaction ----
@@ -274,7 +320,7 @@ def settle(thread_id: str, drafted: Draft, memo: Memo | None, where: dict[int, P
     at_the_end = isinstance(last, list) or (memo is not None and not new and last[1] == len(memo.units) and memo.open)
     open = int(bool(at_the_end))
     place = [drafted.kind, ranges, drafted.tail, open]
-    return Settled(place, Memo(drafted.kind, ranges, open, drafted.units, drafted.items))
+    return Settled(place, Memo(drafted.kind, ranges, open, drafted.units, drafted.chunks))
 
 
 def _append(thread_id: str, pages: Sequence[bytes], memo: Memo | None) -> Steps[tuple[int, int]]:
@@ -335,8 +381,9 @@ def load(loads: Callable[[Typed], Any], place: list[Any], pages: Pages) -> tuple
     parts = [loads(split(column)) for column in columns]
     items = [item for part in parts for item in part]
     units = [(len(part), digest(column)) for part, column in zip(parts, columns, strict=True)]
+    chunks = chunked([Chunk(len(units), len(items), None)], items)
     value = items if tail is None else [*items, *loads(split(tail))]
-    return _DeltaSnapshot(value) if kind == DELTA else value, Memo(kind, ranges, open, units, items)
+    return _DeltaSnapshot(value) if kind == DELTA else value, Memo(kind, ranges, open, units, chunks)
 
 
 # ---- moving ----

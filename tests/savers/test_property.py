@@ -29,7 +29,8 @@ threads = st.sampled_from(THREADS)
 spaces = st.sampled_from(SPACES)
 ITEMS = [0, "small", {"text": "medium " * 30}, {"text": LARGE, "list": [1, {"deep": 2}]}, LARGE]
 items = st.sampled_from(ITEMS)
-values = st.sampled_from([None, 0, "small", LARGE, [LARGE, 1]]) | st.lists(items, max_size=6)
+inputs = st.fixed_dictionaries({"x": st.lists(items, max_size=2), "new": items, "y": st.lists(items, max_size=10)})
+values = st.sampled_from([None, 0, "small", LARGE, [LARGE, 1]]) | st.lists(items, max_size=6) | inputs
 edits = st.fixed_dictionaries(
     {
         "edit": st.sampled_from(["grow", "grow", "grow", "replace", "remove", "move", "mutate", "nothing"]),

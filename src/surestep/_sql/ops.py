@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from surestep._sql import pages, queries, state
 from surestep._sql.collect import collect
-from surestep._sql.pages import Draft, Memo, Place
+from surestep._sql.pages import Draft, Memo, Parts, Place
 from surestep._sql.reading import Desk, remember, whole_state
 from surestep._sql.recall import Known
 from surestep._sql.rows import EMPTY, Row, join, merge_writes, pack_writes, unpack_writes
@@ -29,6 +29,7 @@ from surestep._sql.statement import Many, Steps
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
 from surestep.checkpoint.base._shared import address, address_of, already_claimed, write_rows
 from surestep.checkpoint.serde.base import SerializationError
+from surestep.checkpoint.serde.types import _DeltaSnapshot
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
@@ -44,7 +45,8 @@ class Plan(NamedTuple):
 
     before: Known | None
     change: Change
-    values: dict[str, Place | Draft]
+    values: dict[str, Place | Draft | Parts]
+    memos: dict[str, Memo]
 
 
 class _Commit:
@@ -89,18 +91,22 @@ class _Commit:
             change = state.whole(checkpoint)
         else:
             change = state.difference(before.state, checkpoint, self.new_versions, trusted=self.trusted)
-        memos = before.memos if before is not None else {}
-        drafts: dict[str, Place | Draft] = {}
+        memos = _with_parts(before)
+        drafts: dict[str, Place | Draft | Parts] = {}
         for name in change.versions:
             if name in values:
-                drafts[name] = self._draft(name, values[name], memos.get(name))
-        return Plan(before, change, drafts)
+                drafts[name] = self._draft(name, values[name], memos)
+        return Plan(before, change, drafts, memos)
 
-    def _draft(self, name: str, value: Any, memo: Memo | None) -> Place | Draft:
+    def _draft(self, name: str, value: Any, memos: Mapping[str, Memo]) -> Place | Draft | Parts:
+        memo, dumps = memos.get(name), self.desk.serde.dumps_typed
         try:
-            if type(value) is not list and (known := self.known.get(id(value))) is not None:
-                return pages.draft_typed(known, memo)
-            return pages.draft(self.desk.serde.dumps_typed, value, memo, self.lists.get(name, ()))
+            if type(value) in (list, _DeltaSnapshot):
+                return pages.draft(dumps, value, memo, self.lists.get(name, ()))
+            column = self.known.get(id(value)) or join(dumps(value))
+            if type(value) is dict:
+                return pages.draft_dict(dumps, value, column, memo, memos)
+            return pages.draft_typed(column, memo)
         except SerializationError as error:
             raise error.within(f"Channel {name!r}") from error
 
@@ -146,22 +152,22 @@ class _Commit:
             return known
         return (yield from remember(self.desk, self.thread_id, self.ns, parent))
 
-    def _settle(self, plan: Plan) -> Steps[tuple[dict[str, Place], dict[str, Memo], dict[int, Place]]]:
+    def _settle(self, plan: Plan) -> Steps[tuple[dict[str, Place], dict[str, Memo], pages.Where]]:
         """Put the new pages."""
         memos = dict(plan.before.memos) if plan.before is not None else {}
+        for name in (*plan.change.versions, *plan.change.gone):
+            memos.pop(name, None)
         places: dict[str, Place] = {}
-        where: dict[int, Place] = {}
+        where: pages.Where = {}
         for name, value in plan.values.items():
-            memo = memos.pop(name, None)
             if isinstance(value, Draft):
-                settled = yield from pages.settle(self.thread_id, value, memo, where)
+                settled = yield from pages.settle(self.thread_id, value, plan.memos.get(name), where)
+                places[name], memos[name] = settled
+            elif isinstance(value, Parts):
+                settled = yield from pages.settle_parts(self.thread_id, value, plan.memos, where)
                 places[name], memos[name] = settled
             else:
                 places[name] = value
-        for name in plan.change.versions.keys() - places.keys():
-            memos.pop(name, None)
-        for name in plan.change.gone:
-            memos.pop(name, None)
         return places, memos, where
 
     def _state(self, plan: Plan, places: Mapping[str, Place], follows: bool) -> State:
@@ -186,14 +192,20 @@ class _Commit:
             versions, seen = dict(versions), {node: dict(saw) for node, saw in seen.items()}
         return State(checkpoint["id"], data, depth, chain, whole, versions, seen, values)
 
-    def _referring(self, where: Mapping[int, Place]) -> list[Row]:
+    def _referring(self, where: pages.Where) -> list[Row]:
         """The rows of the writes, those whose values lie on pages as references."""
-        if not where:
-            return self.rows
-        return [
-            (task, idx, channel, pages.as_write(where[id(value)]) if id(value) in where else value, path)
-            for task, idx, channel, value, path in self.rows
-        ]
+        return [(*row[:3], pages.refer(row[3], where), row[4]) for row in self.rows] if where else self.rows
+
+
+def _with_parts(before: Known | None) -> dict[str, Memo]:
+    """What is known of the channels of a checkpoint: rule 7 of pages."""
+    if before is None:
+        return {}
+    memos = dict(before.memos)
+    for memo in before.memos.values():
+        for name, part in memo.parts.items():
+            memos[name] = pages.with_part(before.memos.get(name), part)
+    return memos
 
 
 def commit(

@@ -4,6 +4,8 @@ A place is one of
     bytes                        the typed value itself (see rows)
     [kind, ranges, tail, open]   pages, and what comes after them
 
+    [PARTS, dict, {key: place}]  a dict, with nil for the lists that lie elsewhere, typed; and the places of those
+
     kind     WHOLE: one page has the typed value. LIST: each page has a list, the value is all of them one after the
              other. DELTA: the same in a `_DeltaSnapshot`
     ranges   [log, from, to, log, from, to, ...]: pages of logs of the thread, in order
@@ -22,7 +24,9 @@ Rules
    (see sameness), is proof enough and costs less.
 6. A log is continued where it ends by the checkpoint that follows the one with an open place there, and by nobody else:
    the statement looks whether it does end there. Else a new log begins, with a random number for a name.
-7. What no row refers to any more is deleted with the last row that did: see collect.py.
+7. A dict whose entries are called like channels (an input) may have lists that those channels will have at their end:
+   they go where the channel's own list goes on, and that finds them there (rule 5).
+8. What no row refers to any more is deleted with the last row that did: see collect.py.
 """
 
 from __future__ import annotations
@@ -52,8 +56,14 @@ UNIT_ITEMS = 64
 UNIT_BYTES = 4096
 MAX_RANGES = 24
 """A list in more pieces than this is written anew."""
+REFERENCE = 64
+"""The value of a write that is shorter than this is not worth a reference."""
+RECENT = 64
+"""So many pages at the end of a list are looked through for what was written."""
+LONG = 8
+"""In an input, a list of so many items may be the one that the channel has already."""
 
-WHOLE, LIST, DELTA = 1, 2, 3
+WHOLE, LIST, DELTA, PARTS = range(1, 5)
 
 Place = bytes | list[Any]
 Unit = tuple[int, bytes]
@@ -77,6 +87,7 @@ class Memo(NamedTuple):
     open: int
     units: list[Unit]
     chunks: list[Chunk]
+    parts: Mapping[str, Memo] = {}
 
 
 class Draft(NamedTuple):
@@ -89,8 +100,17 @@ class Draft(NamedTuple):
     chunks: list[Chunk]
 
 
-Written = Mapping[str, Sequence[tuple[list[Any], bytes]]]
-"""The lists that were written to each channel, with their typed values."""
+class Parts(NamedTuple):
+    """A dict some of whose lists need pages."""
+
+    column: bytes
+    lists: dict[str, Draft]
+
+
+Written = Sequence[tuple[list[Any], bytes]]
+"""The lists that were written to a channel, with their typed values."""
+Where = dict[bytes, Place]
+"""Where single pages are, by their digests."""
 
 
 def digest(page: bytes) -> bytes:
@@ -100,9 +120,7 @@ def digest(page: bytes) -> bytes:
 # ---- before the transaction ----
 
 
-def draft(
-    dumps: Callable[[Any], Typed], value: Any, memo: Memo | None, written: Sequence[tuple[list[Any], bytes]] = ()
-) -> Place | Draft:
+def draft(dumps: Callable[[Any], Typed], value: Any, memo: Memo | None, written: Written = ()) -> Place | Draft:
     """What a value will be stored as. `memo`: what is known of the value before it."""
     if type(value) is list:
         return _Drafting(dumps, memo, written).draft(LIST, value)
@@ -122,12 +140,36 @@ def draft_typed(column: bytes, memo: Memo | None) -> Place | Draft:
     return Draft(WHOLE, [[column]], [unit], None, [])
 
 
+def draft_dict(
+    dumps: Callable[[Any], Typed], value: dict[Any, Any], column: bytes, memo: Memo | None, memos: Mapping[str, Memo]
+) -> Place | Draft | Parts:
+    """The same for a dict, given also as `column`. `memos`: what is known of all channels."""
+    if len(column) <= INLINE:
+        return column
+    lists = {}
+    for key, entry in value.items():
+        if type(entry) is list and key in memos:
+            drafted = draft(dumps, entry, memos[key] if len(entry) >= LONG else None)
+            if isinstance(drafted, Draft):
+                lists[key] = drafted
+    if not lists:
+        return draft_typed(column, memo)
+    return Parts(join(dumps({key: None if key in lists else entry for key, entry in value.items()})), lists)
+
+
+def with_part(memo: Memo | None, part: Memo) -> Memo:
+    """What is known of a list, and of items that may come next (rule 7)."""
+    if memo is None or memo.kind not in (LIST, DELTA):
+        return part
+    ranges = [*memo.ranges]
+    _extend(ranges, part.ranges)
+    return Memo(memo.kind, ranges, part.open, [*memo.units, *part.units], [*memo.chunks, *part.chunks])
+
+
 class _Drafting:
     """Divides a list into pages that are there already and new ones."""
 
-    def __init__(
-        self, dumps: Callable[[Any], Typed], memo: Memo | None, written: Sequence[tuple[list[Any], bytes]]
-    ) -> None:
+    def __init__(self, dumps: Callable[[Any], Typed], memo: Memo | None, written: Written) -> None:
         self.dumps = dumps
         self.memo = memo if memo is not None and memo.kind in (LIST, DELTA) else None
         self.written = written
@@ -273,7 +315,7 @@ def _by_first_unit(chunks: Iterable[Chunk]) -> dict[int, Chunk]:
 
 
 def chunked(chunks: Sequence[Chunk], items: Sequence[Any]) -> list[Chunk]:
-    """The chunks with prints for those that have none, and small ones put together: of n items there are about log n."""
+    """The chunks with prints for those that have none, and small ones put together: about log n of n items."""
     made: list[Chunk] = []
     at = 0
     for chunk in chunks:
@@ -299,28 +341,34 @@ class Settled(NamedTuple):
     memo: Memo
 
 
-def settle(thread_id: str, drafted: Draft, memo: Memo | None, where: dict[int, Place]) -> Steps[Settled]:
-    """Write the new pages of a draft. `where` learns in which place each page is, by the identity of its bytes."""
+def settle(thread_id: str, drafted: Draft, memo: Memo | None, where: Where) -> Steps[Settled]:
+    """Write the new pages of a draft. `where` learns where they are."""
     new = [page for piece in drafted.pieces if isinstance(piece, list) for page in piece]
-    log, start = 0, 0
+    log, at = 0, 0
     if new:
-        log, start = yield from _append(thread_id, new, memo)
-        for index, page in enumerate(new, start):
-            where[id(page)] = [WHOLE, [log, index, index + 1], None, 0]
+        log, at = yield from _append(thread_id, new, memo)
     ranges: Ranges = []
-    old = _expanded(memo.ranges) if memo is not None else []
-    at = start
     for piece in drafted.pieces:
-        if isinstance(piece, tuple):
-            _extend(ranges, old[piece[0] : piece[1]])
-        else:
-            _extend(ranges, [(log, page) for page in range(at, at + len(piece))])
+        if isinstance(piece, list):
+            _extend(ranges, [log, at, at + len(piece)])
             at += len(piece)
+        elif memo is not None:
+            _extend(ranges, _cut(memo.ranges, *piece))
     last = drafted.pieces[-1]
     at_the_end = isinstance(last, list) or (memo is not None and not new and last[1] == len(memo.units) and memo.open)
     open = int(bool(at_the_end))
     place = [drafted.kind, ranges, drafted.tail, open]
+    for (_, digest), key in zip(drafted.units[-RECENT:], _last(ranges, RECENT), strict=True):
+        where[digest] = [WHOLE, [*key, key[1] + 1], None, 0]
     return Settled(place, Memo(drafted.kind, ranges, open, drafted.units, drafted.chunks))
+
+
+def settle_parts(thread_id: str, parts: Parts, memos: Mapping[str, Memo], where: Where) -> Steps[Settled]:
+    """The same for a dict."""
+    places, found = {}, {}
+    for key, drafted in parts.lists.items():
+        places[key], found[key] = yield from settle(thread_id, drafted, memos.get(key), where)
+    return Settled([PARTS, parts.column, places], Memo(PARTS, [], 0, [], [], found))
 
 
 def _append(thread_id: str, pages: Sequence[bytes], memo: Memo | None) -> Steps[tuple[int, int]]:
@@ -333,16 +381,35 @@ def _append(thread_id: str, pages: Sequence[bytes], memo: Memo | None) -> Steps[
     return log, start
 
 
-def _expanded(ranges: Ranges) -> list[tuple[int, int]]:
-    return [(log, page) for log, start, end in triples(ranges) for page in range(start, end)]
-
-
-def _extend(ranges: Ranges, pages: Iterable[tuple[int, int]]) -> None:
-    for log, page in pages:
-        if ranges and ranges[-3] == log and ranges[-1] == page:
-            ranges[-1] += 1
+def _extend(ranges: Ranges, more: Ranges) -> None:
+    for log, first, beyond in triples(more):
+        if ranges and ranges[-3] == log and ranges[-1] == first:
+            ranges[-1] = beyond
         else:
-            ranges += (log, page, page + 1)
+            ranges += (log, first, beyond)
+
+
+def _cut(ranges: Ranges, start: int, end: int) -> Ranges:
+    """The ranges of the pages from `start` to `end`, counted over all ranges."""
+    found: Ranges = []
+    at = 0
+    for log, first, beyond in triples(ranges):
+        low, high = max(first, first + start - at), min(beyond, first + end - at)
+        if low < high:
+            found += (log, low, high)
+        at += beyond - first
+    return found
+
+
+def _last(ranges: Ranges, count: int) -> list[tuple[int, int]]:
+    """The last pages: (log, page)s."""
+    found: list[tuple[int, int]] = []
+    for log, first, beyond in reversed(triples(ranges)):
+        start = max(first, beyond - count + len(found))
+        found[:0] = [(log, page) for page in range(start, beyond)]
+        if len(found) == count:
+            break
+    return found
 
 
 # ---- reading ----
@@ -355,7 +422,11 @@ def triples(ranges: Ranges) -> list[Sequence[int]]:
 
 def wanted(found: Iterable[Place]) -> list[Sequence[int]]:
     """The ranges of pages that places refer to."""
-    return [triple for place in found if type(place) is list for triple in triples(place[1])]
+    ranges: list[Sequence[int]] = []
+    for place in found:
+        if type(place) is list:
+            ranges += wanted(place[2].values()) if place[0] == PARTS else triples(place[1])
+    return ranges
 
 
 def as_json(ranges: Iterable[Sequence[int]]) -> str:
@@ -374,8 +445,10 @@ def has(there: Pages, wanted: Sequence[int]) -> bool:
 
 def load(loads: Callable[[Typed], Any], place: list[Any], pages: Pages) -> tuple[Any, Memo]:
     """The value at a place, and what is known of it then."""
+    if place[0] == PARTS:
+        return _load_parts(loads, place, pages)
     kind, ranges, tail, open = place
-    columns = [pages[key] for key in _expanded(ranges)]
+    columns = [pages[log, page] for log, first, beyond in triples(ranges) for page in range(first, beyond)]
     if kind == WHOLE:
         return loads(split(columns[0])), Memo(kind, ranges, open, [(0, digest(columns[0]))], [])
     parts = [loads(split(column)) for column in columns]
@@ -386,6 +459,14 @@ def load(loads: Callable[[Typed], Any], place: list[Any], pages: Pages) -> tuple
     return _DeltaSnapshot(value) if kind == DELTA else value, Memo(kind, ranges, open, units, chunks)
 
 
+def _load_parts(loads: Callable[[Typed], Any], place: list[Any], pages: Pages) -> tuple[Any, Memo]:
+    value = loads(split(place[1]))
+    memos = {}
+    for key, part in place[2].items():
+        value[key], memos[key] = load(loads, part, pages)
+    return value, Memo(PARTS, [], 0, [], [], memos)
+
+
 # ---- moving ----
 
 
@@ -393,6 +474,8 @@ def moved(place: Place, logs: Mapping[int, int]) -> Place:
     """The place when the logs are called otherwise."""
     if isinstance(place, bytes):
         return place
+    if place[0] == PARTS:
+        return [PARTS, place[1], {key: moved(part, logs) for key, part in place[2].items()}]
     kind, ranges, *rest = place
     return [kind, [number for log, start, end in triples(ranges) for number in (logs[log], start, end)], *rest]
 
@@ -409,6 +492,14 @@ def moved_write(column: bytes, logs: Mapping[int, int]) -> bytes:
 def as_write(place: Place) -> bytes:
     """A reference in the column of a write."""
     return join((PAGE_TAG, ormsgpack.packb(place)))
+
+
+def refer(column: bytes, where: Where) -> bytes:
+    """The column of a write: a reference, when its value is on a page."""
+    if len(column) <= REFERENCE:
+        return column
+    place = where.get(digest(column))
+    return column if place is None else as_write(place)
 
 
 def place_of_write(column: bytes) -> Place:

@@ -98,24 +98,20 @@ def test_threads_and_namespaces_are_apart(saver: Any) -> None:
     assert len(list(saver.list(None))) == 12
 
 
-def test_metadata_takes_scalars_of_the_config(thread: Thread) -> None:
+def test_metadata_takes_scalars_of_the_config_and_of_configurable_what_is_listed(thread: Thread) -> None:
     id = thread.put({}, metadata={"text": "a\0b", "list": [1], "tuple": (1,), "none": None, "x": 1.5})
+    configurable = {"user": "u", "n": 1, "flag": True, "__private": "p", "langgraph_step": 3, "obj": object()}
     config = {
-        **at("t", id, user="u", n=1, flag=True, __private="p", langgraph_step=3, obj=object()),
+        **at("t", id, **configurable, graph_id="g", api_key="sk-1"),
         "metadata": {"run_id": "r", "thread_id": "wrong", "text": "not this", "list2": [1], "nul": "\0"},
     }
     checkpoint = thread.get(id).checkpoint  # type: ignore[union-attr]
+    expected = {"text": "ab", "tuple": (1,), "none": None, "run_id": "r", "nul": "", "graph_id": "g"}
     thread.saver.put(config, {**checkpoint, "id": "f"}, {"text": "a\0b", "tuple": (1,), "none": None}, {})
-    assert thread.get("f").metadata == {  # type: ignore[union-attr]
-        "text": "ab",
-        "tuple": (1,),
-        "none": None,
-        "run_id": "r",
-        "nul": "",
-        "user": "u",
-        "n": 1,
-        "flag": True,
-    }
+    assert thread.get("f").metadata == expected  # type: ignore[union-attr]
+    thread.saver.metadata_keys = configurable
+    thread.saver.put(config, {**checkpoint, "id": "g"}, {"text": "a\0b", "tuple": (1,), "none": None}, {})
+    assert thread.get("g").metadata == {**expected, "user": "u", "n": 1, "flag": True}  # type: ignore[union-attr]
 
 
 def test_what_is_given_back_is_a_copy(thread: Thread) -> None:

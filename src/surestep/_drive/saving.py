@@ -7,9 +7,10 @@ in one call.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from surestep._constants import CONF
 from surestep._core.commands import Commit, ListCheckpoints, Load, Replay, Save
 from surestep._core.events import Loaded
 from surestep._core.isolate import isolate
@@ -47,8 +48,10 @@ class SaverPort:
         self.config = {**config, "configurable": public(config.get("configurable", {}))}
         self.config["configurable"].pop("checkpoint_map", None)
         self.thread_id = self.config["configurable"].get("thread_id")
-        # what every checkpoint of the run says of the caller: worked out once
-        self.labels = _labels(self.config) if self.unit_of_work else {}
+        # What every checkpoint of the run says of the caller, worked out once. Other savers do it themselves, but know
+        # nothing of listed keys.
+        listed = getattr(saver, "metadata_keys", ())
+        self.labels = _labels(self.config if self.unit_of_work else {CONF: self.config[CONF]}, listed)
 
     def at(self, ns: str, checkpoint_id: str | None, **private: Any) -> dict[str, Any]:
         """The config that addresses a checkpoint of this thread."""
@@ -82,7 +85,8 @@ class SaverPort:
     def _put_arguments(self, command: Commit, background: bool) -> tuple[Any, Any, Any, Any]:
         guard = {HEAD_KEY: command.head_id} if command.guarded else {}
         config = self.at(command.ns, command.parent_id, **guard)
-        return config, self._checkpoint(command, background), command.metadata, command.new_versions
+        metadata = {**command.metadata, **self.labels}
+        return config, self._checkpoint(command, background), metadata, command.new_versions
 
     def _unit(self, command: Commit, background: bool) -> tuple[Any, Any, Any, Any]:
         """The same with no more in the config than such a saver looks at: this is done at every step."""
@@ -147,10 +151,10 @@ class SaverPort:
         return Loaded(saved, head_id)
 
 
-def _labels(config: Mapping[str, Any]) -> dict[str, Any]:
+def _labels(config: Mapping[str, Any], listed: Collection[str]) -> dict[str, Any]:
     """What the config adds to the metadata of a checkpoint, beside what the core says of it."""
     of_the_core: Any = dict.fromkeys(("source", "step", "parents"))
-    merged = get_checkpoint_metadata(config, of_the_core)
+    merged = get_checkpoint_metadata(config, of_the_core, listed=listed)
     return {key: value for key, value in merged.items() if key not in of_the_core}
 
 

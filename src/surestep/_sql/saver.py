@@ -53,7 +53,7 @@ class SqlSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; durable when this returns."""
-        return self.commit(config, checkpoint, get_checkpoint_metadata(config, metadata), new_versions, ())
+        return self.commit(config, checkpoint, self._labelled(config, metadata), new_versions, ())
 
     async def aput(
         self,
@@ -63,7 +63,10 @@ class SqlSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """`put`, awaited."""
-        return await self.acommit(config, checkpoint, get_checkpoint_metadata(config, metadata), new_versions, ())
+        return await self.acommit(config, checkpoint, self._labelled(config, metadata), new_versions, ())
+
+    def _labelled(self, config: RunnableConfig, metadata: CheckpointMetadata) -> CheckpointMetadata:
+        return get_checkpoint_metadata(config, metadata, listed=self.metadata_keys)
 
     def commit(
         self,

@@ -162,3 +162,15 @@ def saver_that_refuses_a_checkpoint(E: Engine) -> Any:
         error = E.attempt(E.invoke, app, {"log": []}, E.config(), durability=durability)
         results[durability] = type(error).__name__, ran
     return results
+
+
+@differs(
+    "an API key or a user's token in `configurable` is readable in every checkpoint",
+    ours=[["parents", "source", "step", "tenant"]],
+    theirs=[["api_key", "parents", "source", "step", "tenant"]],
+)
+def secret_in_configurable(E: Engine) -> Any:
+    app = E.graph(Log, nodes("a"), "START > a").compile(checkpointer=E.saver())
+    E.invoke(app, {"log": []}, {**E.config(api_key="sk"), "metadata": {"tenant": "t"}})
+    rows = E.rows(app.checkpointer, E.config())
+    return [sorted(keys) for keys in {frozenset(row.metadata) for row in rows}]

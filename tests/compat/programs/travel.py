@@ -271,7 +271,7 @@ def history_with_filters(E: Engine) -> Any:
 @program()
 def metadata_of_the_caller_is_stored(E: Engine) -> Any:
     app = abc(E)
-    config = E.config(user="u1") | {"metadata": {"purpose": "test", "deep": {"x": 1}}, "tags": ["t"]}
+    config = E.config() | {"metadata": {"user": "u1", "purpose": "test", "deep": {"x": 1}}, "tags": ["t"]}
     E.invoke(app, {"log": []}, config)
     return E.rows(app.checkpointer, E.config()), list(branches(E.history(app, E.config(), filter={"user": "u1"})))
 

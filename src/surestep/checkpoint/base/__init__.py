@@ -103,6 +103,10 @@ class BaseCheckpointSaver(Generic[V]):
     serde = SerdeAttribute()
     writes_inline: ClassVar[bool] = False
 
+    metadata_keys: Collection[str] = ()
+    """Keys of a config's `configurable` that are saved in the metadata of checkpoints, so that `list` can look for
+    them. Others are not saved: there may be a secret among them. Assign to it: `saver.metadata_keys = {"user_id"}`."""
+
     def __init__(self, *, serde: SerializerProtocol | UntypedSerializerProtocol | None = None) -> None:
         self._view = None
         if serde is not None:

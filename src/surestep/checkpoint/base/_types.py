@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
 
@@ -38,6 +39,9 @@ EXCLUDED_METADATA_KEYS: Final = frozenset(
     }
 )
 """Keys of a config that say where a checkpoint stands; they are columns and not metadata."""
+
+METADATA_KEYS: Final = frozenset({"run_id", "assistant_id", "graph_id"})
+"""Keys of `configurable` that are put into the metadata without being listed: ids of what runs."""
 
 HEAD_KEY: Final = "__surestep_head"
 CLAIM_KEY: Final = "__surestep_claim"
@@ -173,31 +177,47 @@ def get_checkpoint_id(config: Mapping[str, Any]) -> str | None:
 _SCALARS = (str, int, bool, float)
 
 
-def get_checkpoint_metadata(config: Mapping[str, Any], metadata: CheckpointMetadata) -> CheckpointMetadata:
-    """The metadata to save: the given one plus the scalars of the config's metadata and configurable.
+def get_checkpoint_metadata(
+    config: Mapping[str, Any], metadata: CheckpointMetadata, *, listed: Collection[str] = ()
+) -> CheckpointMetadata:
+    """The metadata to save: the given one plus the scalars of the config's metadata and some of configurable.
 
-    Keys that say where the checkpoint stands and private keys (starting with two underscores) are left out;
-    NUL characters, which PostgreSQL can't store, are removed from texts.
+    Of `configurable` only what is `listed` (and METADATA_KEYS): people pass tokens and keys there, and what is saved
+    can be read by whoever reads the database. Keys that say where the checkpoint stands and private keys (starting with
+    two underscores) are left out; NUL characters, which PostgreSQL can't store, are removed from texts.
     """
     merged: dict[str, Any] = {**metadata}
-    for source in (config.get("metadata"), config.get("configurable")):
-        if source:
-            for key, value in source.items():
-                if key in EXCLUDED_METADATA_KEYS or key in merged or key[:2] == "__":
-                    continue
-                if isinstance(value, _SCALARS):
-                    merged[key] = value
+    labels, configurable = config.get("metadata") or {}, config.get("configurable") or {}
+    unlisted = configurable.keys() - METADATA_KEYS - set(listed)
+    copied = {key for key in unlisted & labels.keys() if labels[key] == configurable[key]}
+    for source, hidden in ((labels, copied if copied and _langchain_copies() else ()), (configurable, unlisted)):
+        for key, value in source.items():
+            if key in EXCLUDED_METADATA_KEYS or key in merged or key[:2] == "__" or key in hidden:
+                continue
+            if isinstance(value, _SCALARS):
+                merged[key] = value
     for key, value in merged.items():
         if isinstance(value, str) and "\0" in value:
             merged[key] = value.replace("\0", "")
     return cast(CheckpointMetadata, merged)
 
 
-def get_serializable_checkpoint_metadata(config: Mapping[str, Any], metadata: CheckpointMetadata) -> CheckpointMetadata:
+def get_serializable_checkpoint_metadata(
+    config: Mapping[str, Any], metadata: CheckpointMetadata, *, listed: Collection[str] = ()
+) -> CheckpointMetadata:
     """The metadata to save, without the key "writes", where very old versions put whole node outputs."""
-    merged = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata))
+    merged = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata, listed=listed))
     merged.pop("writes", None)
     return cast(CheckpointMetadata, merged)
+
+
+def _langchain_copies() -> bool:
+    """Whether the LangChain in use copies `configurable` into the metadata of what a runnable calls, as earlier
+    versions did: then an entry that stands in both may not be meant to be saved."""
+    module = sys.modules.get("langchain_core.runnables.config")
+    if module is None:
+        return False
+    return "probe" in module.ensure_config({"configurable": {"probe": 1}})["metadata"]
 
 
 _FILTER_KEY = re.compile(r"[\w.:/@ +-]+")

@@ -129,7 +129,7 @@ class InMemorySaver(
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; see `BaseCheckpointSaver.put`."""
-        metadata = get_checkpoint_metadata(config, metadata)
+        metadata = get_checkpoint_metadata(config, metadata, listed=self.metadata_keys)
         return InMemorySaver.commit(self, config, checkpoint, metadata, new_versions, ())
 
     def commit(

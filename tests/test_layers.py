@@ -31,7 +31,7 @@ LAZY = {
     "pydantic": {""},
     "typing_extensions": {""},
     "rich": {"cli.py"},
-    "Crypto": {"checkpoint/serde/encrypted.py"},
+    "Crypto": {"checkpoint/serde/_aes.py"},
     "numpy": {"checkpoint/serde"},
     "aiosqlite": {"checkpoint/sqlite"},
     "mermaidx": {"pregel/draw.py"},

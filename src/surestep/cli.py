@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from surestep._find import CommandError, find_graph
 from surestep.checkpoint.base._pending import next_nodes
+from surestep.checkpoint.serde.base import SerializationError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except CommandError as error:
+    except (CommandError, SerializationError) as error:
         print(f"surestep: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
@@ -202,8 +203,10 @@ def _questions(saved: CheckpointTuple) -> Iterator[str]:
 
 @contextmanager
 def _saver(path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
-    """A saver over an existing file, which loads values of classes that are not here as text."""
-    from surestep.checkpoint.serde.base import SerializationError
+    """A saver over an existing file, which loads values of classes that are not here as text. Keys for an encrypted one
+    come from the environment."""
+    from surestep.checkpoint.serde._aes import keys_of_the_environment
+    from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
     from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
     from surestep.checkpoint.sqlite import SqliteSaver
 
@@ -219,8 +222,9 @@ def _saver(path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
     with path.open("rb") as file:
         if file.read(16) != b"SQLite format 3\x00":
             raise CommandError(f"{path} is no SQLite database")
+    serde = Looking()
     with SqliteSaver.from_conn_string(str(path)) as saver:
-        saver.serde = Looking()
+        saver.serde = EncryptedSerializer(KeyRing(), serde) if keys_of_the_environment() else serde
         yield saver
 
 

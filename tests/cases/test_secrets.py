@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from cases.shared import Bodies, Log
-from harness.engine import Engine
+from harness.engine import Boom, Engine
+
+from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
 
 SECRETS = {"api_key": "sk-KEPT-1", "user": "KEPT-2", "pin": 471147114711, "headers": {"auth": "KEPT-3"}}
 
@@ -87,6 +90,41 @@ def test_what_is_listed_reaches_a_saver_that_overrides_put(E: Engine) -> None:
     rows = E.rows(app.checkpointer, {"configurable": {"thread_id": "1"}})
     assert seen and all(metadata["user"] == "KEPT-2" and "api_key" not in metadata for metadata in seen)
     assert rows and all(row.metadata["tenant"] == "shown" and "pin" not in row.metadata for row in rows)
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_with_a_cipher_nothing_of_the_state_is_readable(E: Engine, kept: Any, durability: str) -> None:
+    """... in a thread that waits, with writes of finished siblings, a failure, an input and a graph inside."""
+    saver, raw = kept
+    saver.serde = EncryptedSerializer(KeyRing({"k": b"k" * 32}))
+    state = TypedDict("S", {"iban": str, "doc": dict, "log": Annotated[list, operator.add], "n": int})
+
+    def work(s: Any) -> Any:
+        return {"iban": "READABLE-1", "doc": {"key": "READABLE-2"}, "log": ["READABLE-3 " * 60], "n": 471147114711}
+
+    def ask(s: Any) -> Any:
+        return {"log": [E.interrupt("READABLE-4") + "READABLE-5"]}
+
+    def fail(s: Any) -> Any:
+        if broken[0]:
+            raise Boom("READABLE-6")
+        return {}
+
+    broken = [True]
+    inner = E.graph(state, {"work": work, "ask": ask}, "START > work > ask").compile()
+    app = E.graph(state, {"sub": inner, "work": work, "fail": fail}, "START > work > sub", "work > fail")
+    app = app.compile(checkpointer=saver)
+    config = {**E.config(), "metadata": {"readable": "READABLE-7"}}
+    given = {"iban": "", "doc": {"READABLE-8": "READABLE-9 " * 60}, "log": ["READABLE-10"] * 9}
+    E.attempt(E.invoke, app, given, config, durability=durability)
+    shown = [word for word in (b"READABLE", b"readable", b"471147", (471147114711).to_bytes(8, "big")) if word in raw()]
+    assert not shown
+    broken[0] = False
+    E.invoke(app, None, config, durability=durability)
+    end = E.invoke(app, E.Command(resume="yes"), config, durability=durability)
+    assert end["log"][-1] == "yesREADABLE-5" and end["iban"] == "READABLE-1" and b"READABLE" not in raw()
+    rows = E.rows(saver, E.config(), filter={"readable": "READABLE-7"})
+    assert rows and rows == E.rows(saver, E.config())
 
 
 def test_what_an_earlier_langchain_copied_into_metadata_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from surestep.checkpoint.base import BaseCheckpointSaver
 from surestep.checkpoint.memory import InMemorySaver
+from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -48,7 +49,12 @@ class Awaited:
         return Awaited(self.saver.with_allowlist(extra), self.runner)
 
 
-KINDS = ("memory", "memory-async", "sqlite", "sqlite-awaited", "sqlite-async", "sqlite-aiosqlite")
+KINDS = ("memory", "memory-async", "sqlite", "sqlite-encrypted", "sqlite-awaited", "sqlite-async", "sqlite-aiosqlite")
+
+
+def ring(**more: Any) -> EncryptedSerializer:
+    """A serializer with an AES key, and with more that only decrypt."""
+    return EncryptedSerializer(KeyRing({"now": b"k" * 32, **more}, current="now"))
 
 
 @contextmanager
@@ -58,6 +64,10 @@ def opened(kind: str, path: Path) -> Iterator[Any]:
         yield InMemorySaver()
     elif kind == "sqlite":
         with SqliteSaver.from_conn_string(str(path)) as saver:
+            yield saver
+    elif kind == "sqlite-encrypted":
+        with SqliteSaver.from_conn_string(str(path)) as saver:
+            saver.serde = ring()
             yield saver
     else:
         with asyncio.Runner() as runner:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from savers.kinds import ring
 
 from surestep.checkpoint.memory import InMemorySaver
 from surestep.checkpoint.sqlite import SqliteSaver
@@ -18,7 +19,7 @@ EVERYTHING = {
 }
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "sqlite-async", "sqlite-aiosqlite"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "sqlite-encrypted", "sqlite-async", "sqlite-aiosqlite"])
 async def test_the_conformance_kit(kind: str, tmp_path: Path) -> None:
     from langgraph.checkpoint.conformance import checkpointer_test, validate
 
@@ -31,6 +32,10 @@ async def test_the_conformance_kit(kind: str, tmp_path: Path) -> None:
             yield InMemorySaver()
         elif kind == "sqlite":
             with SqliteSaver.from_conn_string(path) as saver:
+                yield saver
+        elif kind == "sqlite-encrypted":
+            with SqliteSaver.from_conn_string(path) as saver:
+                saver.serde = ring()
                 yield saver
         elif kind == "sqlite-async":
             async with AsyncSqliteSaver.from_conn_string(path) as saver:

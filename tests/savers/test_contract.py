@@ -11,6 +11,7 @@ from savers.history import LARGE, TASK, Thread, at, everything, ids
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites, has_unit_of_work
 from surestep.checkpoint.serde.base import TypeNotAllowedError, UnsavableTypeError
 from surestep.checkpoint.serde.encrypted import EncryptedSerializer
+from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
 from surestep.errors import AlreadyAnswered, ThreadConflict
 
 OTHER = "5de32b4d-bbd5-2d5d-9b7d-4d2b5d8f0c1e"
@@ -513,6 +514,7 @@ def test_what_may_not_be_loaded_is_named_with_its_channel(thread: Thread) -> Non
 
 
 def test_the_serializer_can_be_replaced(thread: Thread) -> None:
+    thread.saver.serde = JsonPlusSerializer()
     plain = thread.put({"a": "clear text"})
     thread.saver.serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     secret = thread.put({"b": "hidden text"}, writes=[step(("b", "hidden text"))], metadata={"who": "hidden name"})

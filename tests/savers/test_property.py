@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from savers.history import LARGE, at, everything
+from savers.kinds import ring
 from savers.walk import check_pages
 
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
@@ -208,7 +209,18 @@ def address(thread: str, id: str, ns: str, claim: bool) -> dict[str, Any]:
 @settings(max_examples=150)
 @given(st.lists(operations, max_size=25))
 def test_memory_and_sqlite_give_the_same_answers(history: list[dict[str, Any]]) -> None:
+    check_history(history, None)
+
+
+@settings(max_examples=40)
+@given(st.lists(operations, max_size=25))
+def test_they_do_under_a_cipher(history: list[dict[str, Any]]) -> None:
+    check_history(history, ring())
+
+
+def check_history(history: list[dict[str, Any]], serde: Any) -> None:
     with SqliteSaver.from_conn_string(":memory:") as sqlite:
+        sqlite.serde = serde or sqlite.serde
         world = World(InMemorySaver(), sqlite)
         for operation in history:
             world.apply(dict(operation))

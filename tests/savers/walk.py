@@ -10,7 +10,7 @@ from surestep._sql import pages, rows, state
 def check_pages(saver: Any) -> None:
     """No orphaned and no missing page, and no row that builds on a row which isn't there."""
     saver.setup()
-    run = saver.conn.execute
+    run, open = saver.conn.execute, saver._desk.open
     used: dict[str, list[Any]] = {}
     there: dict[tuple[str, str, str], int] = {}
     chained = []
@@ -19,11 +19,11 @@ def check_pages(saver: Any) -> None:
         there[thread, ns, id] = depth
         if depth:
             chained.append((thread, ns, parent))
-        used.setdefault(thread, []).extend(state.places(data))
-        for row in rows.unpack_writes(led) if led else ():
+        used.setdefault(thread, []).extend(state.places(open(data)))
+        for row in rows.unpack_writes(open(led)) if led else ():
             used[thread].append(pages.place_of_write(row[3]))
     for thread, value in run("SELECT thread_id, value FROM surestep_writes"):
-        used.setdefault(thread, []).append(pages.place_of_write(value))
+        used.setdefault(thread, []).append(pages.place_of_write(open(value)))
     assert set(chained) <= there.keys()
     wanted = {
         (thread, log, page)

@@ -25,12 +25,12 @@ def delete_for_runs(desk: Desk, run_ids: Sequence[str]) -> Steps[None]:
     found = yield (queries.ALL_METADATA, ())
     doomed: dict[str, dict[str, set[str]]] = {}
     for thread_id, ns, id, metadata in found:
-        if desk.serde.loads_typed(split(metadata)).get("run_id") in wanted:
+        if desk.serde.loads_typed(split(desk.open(metadata))).get("run_id") in wanted:
             doomed.setdefault(thread_id, {}).setdefault(ns, set()).add(id)
     for thread_id, spaces in doomed.items():
         for ns, ids in spaces.items():
             yield from drop(desk, thread_id, ns, ids)
-        yield from collect(thread_id)
+        yield from collect(desk, thread_id)
 
 
 def prune(desk: Desk, thread_ids: Sequence[str], strategy: str) -> Steps[None]:
@@ -44,13 +44,13 @@ def prune(desk: Desk, thread_ids: Sequence[str], strategy: str) -> Steps[None]:
         for ns, head in found:
             earlier = yield (queries.EARLIER, (thread_id, ns, head))
             yield from drop(desk, thread_id, ns, {id for (id,) in earlier if (ns, id) not in pinned})
-        yield from collect(thread_id)
+        yield from collect(desk, thread_id)
 
 
 def drop(desk: Desk, thread_id: str, ns: str, doomed: set[str]) -> Steps[None]:
     """Delete checkpoints of a namespace, their writes and pins."""
     riders = yield (queries.RIDERS, (thread_id, ns))
-    yield from unride(thread_id, ns, [row for row in riders if row[0] in doomed and row[1] not in doomed])
+    yield from unride(desk, thread_id, ns, [row for row in riders if row[0] in doomed and row[1] not in doomed])
     orphans = [(thread_id, ns, row[0]) for row in riders if row[0] not in doomed and row[1] in doomed]
     yield Many(queries.FORGET_LED, orphans)
     chained = yield (queries.CHAINED, (thread_id, ns))
@@ -63,10 +63,11 @@ def copy_thread(desk: Desk, source: str, target: str) -> Steps[None]:
     """Copy everything of a thread to another one; what is there under the same keys is replaced."""
     if source == target:
         return
+    seal, open = desk.seal, desk.open
     for thread_id in (source, target):
         riders = yield (queries.RIDERS_OF_THREAD, (thread_id,))
         for ns, *rider in riders:
-            yield from unride(thread_id, ns, [rider])
+            yield from unride(desk, thread_id, ns, [rider])
     spaces = yield (queries.HEADS, (target,))
     for ns, _ in spaces:
         chained = yield (queries.CHAINED, (target, ns))
@@ -81,14 +82,15 @@ def copy_thread(desk: Desk, source: str, target: str) -> Steps[None]:
     yield Many(
         queries.PUT,
         [
-            (target, *key, state.moved(data, lambda place: pages.moved(place, logs)), metadata, None)
+            (target, *key, seal(state.moved(open(data), lambda place: pages.moved(place, logs))), metadata, None)
             for *key, data, metadata in found
         ],
     )
     found = yield (queries.WRITES_OF_THREAD, (source,))
-    yield Many(queries.COPY_WRITE, [(target, *row[:5], pages.moved_write(row[5], logs), row[6]) for row in found])
+    moved = [(target, *row[:5], seal(pages.moved_write(open(row[5]), logs)), row[6]) for row in found]
+    yield Many(queries.COPY_WRITE, moved)
     yield (queries.COPY_PINS, (target, source))
-    yield from collect(target)
+    yield from collect(desk, target)
 
 
 def _free(log: int, taken: set[int]) -> int:

@@ -103,7 +103,7 @@ def _sweep_thread(
         if doomed and stays and not dry_run:
             yield from forget.drop(desk, thread_id, ns, doomed)
     if gone and stays and not dry_run:
-        yield from collect(thread_id)
+        yield from collect(desk, thread_id)
     if not stays and not dry_run:
         yield from forget.delete_thread(thread_id)
     return int(not stays), gone

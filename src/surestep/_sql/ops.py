@@ -16,14 +16,14 @@ Where things lie (see sqlite/schema.sql):
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surestep._sql import pages, queries, state
 from surestep._sql.collect import collect
 from surestep._sql.pages import Draft, Memo, Parts, Place
 from surestep._sql.reading import Desk, remember, whole_state
 from surestep._sql.recall import Known
-from surestep._sql.rows import EMPTY, Row, join, merge_writes, pack_writes, unpack_writes
+from surestep._sql.rows import EMPTY, Row, join, pack_writes, unpack_writes
 from surestep._sql.state import Change, State
 from surestep._sql.statement import Many, Steps
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
@@ -112,7 +112,7 @@ class _Commit:
 
     def store(self) -> Steps[RunnableConfig]:
         """All of it. Serializes before the first statement what can be."""
-        thread_id, ns, parent = self.thread_id, self.ns, self.parent
+        thread_id, ns, parent, seal = self.thread_id, self.ns, self.parent, self.desk.seal
         before = self.desk.recall.get(thread_id, ns, parent) if parent is not None else None
         plan = self.plan(before) if before is not None or parent is None else None
 
@@ -132,12 +132,12 @@ class _Commit:
         rows = self._referring(where)
         led = None
         if rows and follows and not head_has_writes:
-            led, rows = pack_writes(rows), []
-        yield (queries.PUT, (thread_id, ns, id, parent, made.depth, made.data, self.metadata, led))
+            led, rows = seal(pack_writes(rows)), []
+        yield (queries.PUT, (thread_id, ns, id, parent, made.depth, made.stored, seal(self.metadata), led))
         if rows:
-            yield _put_writes(queries.PUT_WRITE, thread_id, ns, str(parent), rows)
+            yield _put_writes(self.desk, queries.PUT_WRITE, thread_id, ns, str(parent), rows)
         if replaced:
-            yield from collect(thread_id)
+            yield from collect(self.desk, thread_id)
         self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)
         return address(thread_id, ns, id)
 
@@ -148,7 +148,7 @@ class _Commit:
             if not found:
                 return None
             data = found[0][3]
-        if known is not None and known.state.data == data:
+        if known is not None and known.state.stored == data:
             return known
         return (yield from remember(self.desk, self.thread_id, self.ns, parent))
 
@@ -159,12 +159,13 @@ class _Commit:
             memos.pop(name, None)
         places: dict[str, Place] = {}
         where: pages.Where = {}
+        log = pages.Shelf(self.thread_id, self.desk.seal)
         for name, value in plan.values.items():
             if isinstance(value, Draft):
-                settled = yield from pages.settle(self.thread_id, value, plan.memos.get(name), where)
+                settled = yield from pages.settle(log, value, plan.memos.get(name), where)
                 places[name], memos[name] = settled
             elif isinstance(value, Parts):
-                settled = yield from pages.settle_parts(self.thread_id, value, plan.memos, where)
+                settled = yield from pages.settle_parts(log, value, plan.memos, where)
                 places[name], memos[name] = settled
             else:
                 places[name] = value
@@ -190,7 +191,7 @@ class _Commit:
             depth, chain, whole = 0, 0, len(data)
         if not self.trusted:  # the caller may go on to change his maps
             versions, seen = dict(versions), {node: dict(saw) for node, saw in seen.items()}
-        return State(checkpoint["id"], data, depth, chain, whole, versions, seen, values)
+        return State(checkpoint["id"], self.desk.seal(data), data, depth, chain, whole, versions, seen, values)
 
     def _referring(self, where: pages.Where) -> list[Row]:
         """The rows of the writes, those whose values lie on pages as references."""
@@ -239,7 +240,7 @@ def _make_room(desk: Desk, thread_id: str, ns: str, id: str, parent: str | None)
     found = yield (queries.FROM_HERE, (thread_id, ns, id))
     for other, its_parent, led in found:
         if led is not None and (its_parent < id if other > id else its_parent != parent):
-            yield from unride(thread_id, ns, [(other, its_parent, led)])
+            yield from unride(desk, thread_id, ns, [(other, its_parent, led)])
     replaces = bool(found) and found[0][0] == id
     if replaces:
         children = yield (queries.CHILDREN, (thread_id, ns, id))
@@ -252,18 +253,19 @@ def make_whole(desk: Desk, thread_id: str, ns: str, ids: Iterable[str]) -> Steps
     for id in ids:
         made = yield from whole_state(desk, thread_id, ns, id)
         if made is not None:
-            yield (queries.MAKE_WHOLE, (state.made_whole(made), thread_id, ns, id))
+            yield (queries.MAKE_WHOLE, (desk.seal(state.made_whole(made)), thread_id, ns, id))
 
 
-def unride(thread_id: str, ns: str, riders: Sequence[Sequence[Any]]) -> Steps[None]:
+def unride(desk: Desk, thread_id: str, ns: str, riders: Sequence[Sequence[Any]]) -> Steps[None]:
     """Move writes that ride in the rows (id, parent's id, writes) to rows of their own."""
     for _, parent, led in riders:
-        yield _put_writes(queries.PUT_EARLIER_WRITE, thread_id, ns, parent, unpack_writes(led))
+        yield _put_writes(desk, queries.PUT_EARLIER_WRITE, thread_id, ns, parent, unpack_writes(desk.open(led)))
     yield Many(queries.FORGET_LED, [(thread_id, ns, id) for id, _, _ in riders])
 
 
-def _put_writes(sql: str, thread_id: str, ns: str, id: str, rows: Sequence[Row]) -> Many:
-    return Many(sql, [(thread_id, ns, id, *row) for row in rows])
+def _put_writes(desk: Desk, sql: str, thread_id: str, ns: str, id: str, rows: Sequence[Row]) -> Many:
+    at, seal = (thread_id, ns, id), desk.seal
+    return Many(sql, [(*at, task, idx, channel, seal(value), path) for task, idx, channel, value, path in rows])
 
 
 def _rows(serde: SerializerProtocol, task_id: str, task_path: str, writes: Sequence[tuple[str, Any]]) -> list[Row]:
@@ -284,16 +286,17 @@ def put_writes(
     thread_id, ns, id = address_of(config, exact=True)
     rows = _rows(desk.serde, task_id, task_path, writes)
     if config["configurable"].get(CLAIM_KEY):
-        stored = yield from _writes_of(thread_id, ns, str(id))
-        if {row[:2] for row in stored} & {row[:2] for row in rows}:
+        stored = yield from _writes_of(desk, thread_id, ns, str(id))
+        if stored & {row[:2] for row in rows}:
             raise already_claimed(thread_id, task_id)
     if rows:
-        yield _put_writes(queries.PUT_WRITE, thread_id, ns, str(id), rows)
+        yield _put_writes(desk, queries.PUT_WRITE, thread_id, ns, str(id), rows)
 
 
-def _writes_of(thread_id: str, ns: str, id: str) -> Steps[list[Row]]:
-    """All writes of a checkpoint, in replay order."""
+def _writes_of(desk: Desk, thread_id: str, ns: str, id: str) -> Steps[set[tuple[str, int]]]:
+    """Task and index of all writes of a checkpoint."""
     stored = yield (queries.WRITES, (thread_id, ns, id))
     following = yield (queries.NEXT, (thread_id, ns, id))
     led = following[0][1] if following and following[0][0] == id else None
-    return merge_writes(cast("list[Row]", stored), unpack_writes(led) if led is not None else ())
+    ridden = unpack_writes(desk.open(led)) if led is not None else ()
+    return {(row[0], row[1]) for row in (*stored, *ridden)}

@@ -20,8 +20,8 @@ Rules
 3. Fewer items than TAIL bytes stay in the place; they go to a page when more come.
 4. A write that brought the items of a page, or a value that lies on one, is stored as a reference to the page.
 5. What is the same is decided by content: the pages that a list had before and has again are found by the digests of
-   their typed values. That the known items of a list are the very same objects, with the very same things in them
-   (see sameness), is proof enough and costs less.
+   their typed values, which stay in memory: an encrypted database doesn't show what is equal. That the known items of
+   a list are the very same objects, with the very same things in them (see sameness), is proof enough and costs less.
 6. A log is continued where it ends by the checkpoint that follows the one with an open place there, and by nobody else:
    the statement looks whether it does end there. Else a new log begins, with a random number for a name.
 7. A dict whose entries are called like channels (an input) may have lists that those channels will have at their end:
@@ -341,12 +341,19 @@ class Settled(NamedTuple):
     memo: Memo
 
 
-def settle(thread_id: str, drafted: Draft, memo: Memo | None, where: Where) -> Steps[Settled]:
+class Shelf(NamedTuple):
+    """Where pages are put: those of a thread. `seal`: how they are stored."""
+
+    thread_id: str
+    seal: Callable[[bytes], bytes]
+
+
+def settle(shelf: Shelf, drafted: Draft, memo: Memo | None, where: Where) -> Steps[Settled]:
     """Write the new pages of a draft. `where` learns where they are."""
     new = [page for piece in drafted.pieces if isinstance(piece, list) for page in piece]
     log, at = 0, 0
     if new:
-        log, at = yield from _append(thread_id, new, memo)
+        log, at = yield from _append(shelf, new, memo)
     ranges: Ranges = []
     for piece in drafted.pieces:
         if isinstance(piece, list):
@@ -363,16 +370,17 @@ def settle(thread_id: str, drafted: Draft, memo: Memo | None, where: Where) -> S
     return Settled(place, Memo(drafted.kind, ranges, open, drafted.units, drafted.chunks))
 
 
-def settle_parts(thread_id: str, parts: Parts, memos: Mapping[str, Memo], where: Where) -> Steps[Settled]:
+def settle_parts(shelf: Shelf, parts: Parts, memos: Mapping[str, Memo], where: Where) -> Steps[Settled]:
     """The same for a dict."""
     places, found = {}, {}
     for key, drafted in parts.lists.items():
-        places[key], found[key] = yield from settle(thread_id, drafted, memos.get(key), where)
+        places[key], found[key] = yield from settle(shelf, drafted, memos.get(key), where)
     return Settled([PARTS, parts.column, places], Memo(PARTS, [], 0, [], [], found))
 
 
-def _append(thread_id: str, pages: Sequence[bytes], memo: Memo | None) -> Steps[tuple[int, int]]:
+def _append(shelf: Shelf, pages: Sequence[bytes], memo: Memo | None) -> Steps[tuple[int, int]]:
     """Put pages at the end of the log that a value has, or of a new one; (log, number of the first)."""
+    thread_id, pages = shelf.thread_id, list(map(shelf.seal, pages))
     log, start = (memo.ranges[-3], memo.ranges[-1]) if memo is not None and memo.open else (getrandbits(31), 0)
     while not (yield (queries.APPEND_PAGE, (thread_id, log, start, pages[0], thread_id, log, start))):
         log, start = getrandbits(31), 0

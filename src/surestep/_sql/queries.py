@@ -207,6 +207,24 @@ FROM t WHERE t.id IS NOT NULL LIMIT ?"""
 # Parameters: thread, seconds since 1970.
 FIRST_SEEN = "INSERT INTO surestep_first_seen VALUES (?, ?) ON CONFLICT DO NOTHING"
 
+# ---- encrypting again ----
+
+# Parameter: thread.
+COLUMNS_OF_THREAD = """
+SELECT checkpoint_ns, checkpoint_id, state, metadata, led_here FROM surestep_checkpoints WHERE thread_id = ?"""
+
+# Parameter: thread.
+PAGES_OF_THREAD = "SELECT log, page, data FROM surestep_pages WHERE thread_id = ?"
+
+# Parameters: the three columns, thread, namespace, checkpoint.
+SET_COLUMNS = f"UPDATE surestep_checkpoints SET state = ?, metadata = ?, led_here = ? WHERE {_CHECKPOINT}"
+
+# Parameters: the data, thread, log, page.
+SET_PAGE = "UPDATE surestep_pages SET data = ? WHERE thread_id = ? AND log = ? AND page = ?"
+
+# Parameters: the value, thread, namespace, checkpoint, task, index.
+SET_VALUE = f"UPDATE surestep_writes SET value = ? WHERE {_CHECKPOINT} AND task_id = ? AND idx = ?"
+
 # ---- whole threads ----
 
 TABLES = ("surestep_checkpoints", "surestep_writes", "surestep_pages", "surestep_pins", "surestep_first_seen")

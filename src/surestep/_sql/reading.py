@@ -10,6 +10,7 @@ from surestep._sql.dialect import Dialect
 from surestep._sql.pages import Memo, Place
 from surestep._sql.recall import Known, Recall
 from surestep._sql.rows import EMPTY, Row, merge_writes, split, unpack_writes
+from surestep._sql.sealing import Sealing
 from surestep._sql.state import State
 from surestep._sql.statement import Steps
 from surestep.checkpoint.base import CheckpointTuple, DeltaChannelHistory
@@ -28,6 +29,8 @@ class Desk(NamedTuple):
     serde: SerializerProtocol
     dialect: Dialect
     recall: Recall
+    seal: Sealing
+    open: Sealing
 
 
 ChainRow = Sequence[Any]
@@ -66,7 +69,7 @@ def state_of(
     found = None
     while found is None:
         known = desk.recall.get(thread_id, ns, row[0])
-        found = known.state if known is not None and known.state.data == row[3] else made.get(row[0])
+        found = known.state if known is not None and known.state.stored == row[3] else made.get(row[0])
         if found is not None:
             break
         climbed.append(row)
@@ -76,8 +79,11 @@ def state_of(
             more = yield (queries.CHAIN, (thread_id, ns, row[1]) * 2)
             there.update({other[0]: other for other in more})
         row = there[row[1]]
-    for id, _, depth, data, _ in reversed(climbed):
-        found = made[id] = state.unpack(id, depth, data, found)
+    for id, _, depth, stored, _ in reversed(climbed):
+        try:
+            found = made[id] = state.unpack(id, depth, stored, desk.open(stored), found)
+        except SerializationError as error:
+            raise error.within(f"Checkpoint {id!r} of thread {thread_id!r}") from error
     assert found is not None
     return found
 
@@ -98,7 +104,7 @@ def remember(desk: Desk, thread_id: str, ns: str, id: str) -> Steps[Known | None
     if lists:
         wanted = pages.as_json(pages.wanted(place for _, place in lists))
         found = yield (desk.dialect.pages, (wanted, thread_id))
-        there = {(log, page): data for log, page, data in found}
+        there = {(log, page): desk.open(data) for log, page, data in found}
     return Known(made, _values(desk.serde.loads_typed, lists, there, thread_id)[1])
 
 
@@ -110,35 +116,41 @@ def _load(
     loads = desk.serde.loads_typed
     wanted = pages.as_json(pages.wanted(made.values.values()))
     found = yield (desk.dialect.read, (wanted, thread_id, *(thread_id, ns, id) * 2))
-    there, writes = _sorted_out(id, found)
+    try:
+        there, writes = _sorted_out(desk.open, id, found)
+        labels = loads(split(desk.open(metadata)))
+    except SerializationError as error:
+        raise error.within(f"Checkpoint {id!r} of thread {thread_id!r}") from error
     places = [pages.place_of_write(row[3]) for row in writes]
     if more := [range for range in pages.wanted(places) if not pages.has(there, range)]:
         found = yield (desk.dialect.pages, (pages.as_json(more), thread_id))
-        there.update({(log, page): data for log, page, data in found})
+        there.update({(log, page): desk.open(data) for log, page, data in found})
     checkpoint = state.body(desk.serde, made)
     checkpoint["channel_values"], memos = _values(loads, made.values.items(), there, thread_id)
     loaded = CheckpointTuple(
         config or address(thread_id, ns, id),
         cast("Any", checkpoint),
-        loads(split(metadata)),
+        labels,
         address(thread_id, ns, parent) if parent else None,
         _pending(loads, writes, places, there, thread_id),
     )
     return loaded, memos
 
 
-def _sorted_out(id: str, found: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, int], bytes], list[Row]]:
+def _sorted_out(
+    open: Sealing, id: str, found: Sequence[Sequence[Any]]
+) -> tuple[dict[tuple[int, int], bytes], list[Row]]:
     """What queries.read gave: pages, and the writes of the checkpoint in replay order."""
     there: dict[tuple[int, int], bytes] = {}
     stored: list[Row] = []
     led: list[Row] = []
     for kind, number, page, name, channel, path, data in found:
         if kind == 0:
-            there[number, page] = data
+            there[number, page] = open(data)
         elif kind == 1:
-            stored.append((name, number, channel, data, path))
+            stored.append((name, number, channel, open(data), path))
         elif name == id and data is not None:
-            led = unpack_writes(data)
+            led = unpack_writes(open(data))
     return there, merge_writes(stored, led)
 
 
@@ -220,7 +232,7 @@ class Listing:
         for thread_id, ns, *row in found:
             if self._left == 0:
                 break
-            if self._filter and not matches(self._desk.serde.loads_typed(split(row[4])), self._filter):
+            if self._filter and not self._matches(row[4]):
                 continue
             others, made = together[thread_id, ns]
             maps = made.get(row[0]) or (yield from state_of(self._desk, thread_id, ns, row, others, made))
@@ -232,6 +244,10 @@ class Listing:
             self._after = (id, thread_id, ns)
             self._size = min(self._size * 4, 1024)
         return loaded
+
+    def _matches(self, metadata: bytes) -> bool:
+        """The filter, here and not in the database: there the metadata may be sealed."""
+        return matches(self._desk.serde.loads_typed(split(self._desk.open(metadata))), self._filter)
 
 
 def delta_history(

@@ -10,6 +10,8 @@ from surestep._sql import forget, keeping, ops, reading
 from surestep._sql.dialect import Dialect
 from surestep._sql.reading import Desk
 from surestep._sql.recall import Recall
+from surestep._sql.reencrypt import reencrypt
+from surestep._sql.sealing import lock_of
 from surestep.checkpoint.base import (
     BaseCheckpointSaver,
     ChannelVersions,
@@ -41,7 +43,8 @@ class SqlSaver(BaseCheckpointSaver[str]):
 
     @property
     def _desk(self) -> Desk:
-        return Desk(self.serde, self._dialect, self._recall)
+        lock = lock_of(self.serde)
+        return Desk(lock.serde, self._dialect, self._recall, lock.seal, lock.open)
 
     # ---- writing ----
 
@@ -201,6 +204,20 @@ class SqlSaver(BaseCheckpointSaver[str]):
         """`prune`, awaited."""
         check_prune(thread_ids, strategy)
         await self._runner.awrite(forget.prune(self._desk, thread_ids, strategy))
+
+    # ---- encrypting again ----
+
+    def reencrypt(self) -> int:
+        """Encrypt with the serializer's current key what isn't: what was stored in clear or with an older key.
+
+        Thread by thread, each in a transaction of its own; runs may go on meanwhile. Gives the number of rows that were
+        rewritten. When it has ended, older keys aren't needed any more.
+        """
+        return driven(reencrypt(self._desk), lambda asked: asked.answer(self._runner))
+
+    async def areencrypt(self) -> int:
+        """`reencrypt`, awaited."""
+        return await adriven(reencrypt(self._desk), lambda asked: asked.aanswer(self._runner))
 
     # ---- keeping ----
 

@@ -30,7 +30,7 @@ import ormsgpack
 
 from surestep._sql.pages import Place
 from surestep._sql.rows import EMPTY, join, split
-from surestep.checkpoint.serde.base import SerializerProtocol
+from surestep.checkpoint.serde.base import CorruptValueError, SerializerProtocol
 
 CHAIN_BYTES = 2048
 _USUAL = ("v", "ts", "updated_channels", "channel_versions", "versions_seen")
@@ -42,10 +42,12 @@ Version = str | int | float
 class State(NamedTuple):
     """A checkpoint's maps, whole. Never changed once made: others may share it.
 
-    `data`: the column; `chain`: the bytes it takes to make it whole, without those of the whole row; `whole`: of that.
+    `stored`: the column as it lies in the database (see sealing); `data`: what it says; `chain`: the bytes it takes to
+    make it whole, without those of the whole row; `whole`: of that.
     """
 
     id: str
+    stored: bytes
     data: bytes
     depth: int
     chain: int
@@ -158,9 +160,12 @@ def _rest(serde: SerializerProtocol, checkpoint: Mapping[str, Any]) -> Any:
     return [missing, join(serde.dumps_typed(more)) if more else None]
 
 
-def unpack(id: str, depth: int, data: bytes, before: State | None) -> State:
+def unpack(id: str, depth: int, stored: bytes, data: bytes, before: State | None) -> State:
     """The maps of a checkpoint, given those of its parent where `depth` isn't 0."""
-    _, _, _, groups, gone, seen, places, _ = ormsgpack.unpackb(data)
+    try:
+        _, _, _, groups, gone, seen, places, _ = ormsgpack.unpackb(data)
+    except (TypeError, ValueError) as error:
+        raise CorruptValueError(f"The stored bytes are damaged or cut off: {error}") from None
     versions: dict[str, Version] = {}
     sightings: dict[str, Mapping[str, Version]] = {}
     values: dict[str, Place] = {}
@@ -189,7 +194,8 @@ def unpack(id: str, depth: int, data: bytes, before: State | None) -> State:
             keys = [names[key] if isinstance(key, int) else key for key in saw]
             sightings[node] = {name: before.versions[name] for name in keys}
     chain = before.chain + len(data) if depth and before else 0
-    return State(id, data, depth, chain, before.whole if depth and before else len(data), versions, sightings, values)
+    whole = before.whole if depth and before else len(data)
+    return State(id, stored, data, depth, chain, whole, versions, sightings, values)
 
 
 def body(serde: SerializerProtocol, state: State) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 import pytest
 
+from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.cli import main
 from surestep.graph import START, StateGraph
@@ -174,3 +175,17 @@ def test_sweep_counts_first_and_deletes_then(db: Path, capsys: pytest.CaptureFix
 def test_sweep_refuses_what_can_not_be(db: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", str(db), "--ttl-days", "-1"]) == 2
     assert "ttl is negative" in capsys.readouterr().err
+
+
+def test_an_encrypted_file_needs_its_key(
+    db: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = bytes(range(32))
+    with SqliteSaver.from_conn_string(str(db)) as saver:
+        saver.serde = EncryptedSerializer(KeyRing({"k": key}))
+        saver.reencrypt()
+    assert main(["threads", str(db)]) == 2
+    assert "encrypted (aes-gcm:k)" in capsys.readouterr().err
+    monkeypatch.setenv("SURESTEP_AES_KEYS", f"k:{key.hex()}")
+    assert main(["threads", str(db)]) == 0
+    assert [row[0] for row in rows(capsys.readouterr().out)] == ["large", "small"]

@@ -6,12 +6,14 @@ import os
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+import pytest
 from savers.history import TASK, Thread, at, everything
 
 from surestep.checkpoint.base import TaskWrites
-from surestep.checkpoint.memory import InMemorySaver, MemorySaver, PersistentDict
+from surestep.checkpoint.memory import InMemorySaver, MemorySaver, PersistentDict, _rows
+from surestep.graph import END, START, StateGraph
 
 
 def test_the_layout() -> None:
@@ -44,7 +46,7 @@ def test_it_believes_what_is_written_into_its_dictionaries() -> None:
     thread = Thread(saver)
     thread.put({"a": 1}, id="5")
     saver.storage["t"][""]["7"] = saver.storage["t"][""]["5"]
-    assert saver._head("t", "", saver.storage["t"][""]) == "7"
+    assert saver._head(("t", ""), saver.storage["t"][""]) == "7"
     del saver.storage["t"][""]["7"]
     thread.put({"a": 2}, id="6", guard="5")
     assert saver.storage["nobody"]["at all"] == {}
@@ -91,3 +93,55 @@ def test_an_empty_or_missing_file_is_a_beginning(tmp_path: Path) -> None:
     again = PersistentDict(filename=str(tmp_path / "none"))
     again.load()
     assert again == {"a": [(1, {"b": {}})]}
+
+
+# ---- many channels: a row says what it changes ----
+
+
+def wide_run(saver: InMemorySaver, width: int = 80, steps: int = 120) -> Any:
+    State = TypedDict("State", {f"c{i}": int for i in range(width)})  # type: ignore[misc]
+    builder: Any = StateGraph(State)
+    builder.add_node("a", lambda state: {"c1": state["c1"] + 1, f"c{state['c1'] % width}": state["c1"] + 1})
+    builder.add_edge(START, "a")
+    builder.add_conditional_edges("a", lambda state: "a" if state["c1"] < steps else END)
+    graph = builder.compile(checkpointer=saver)
+    graph.invoke({f"c{i}": 0 for i in range(width)}, {**at("wide"), "recursion_limit": 1000, "run_id": "r"})
+    return graph
+
+
+def shape(found: Any) -> Any:
+    """A checkpoint without what differs from run to run: ids, times, random parts of versions."""
+
+    def counts(versions: Any) -> Any:
+        return [(name, int(version.partition(".")[0])) for name, version in versions.items()]
+
+    checkpoint = found.checkpoint
+    seen = {node: counts(versions) for node, versions in checkpoint["versions_seen"].items()}
+    values = sorted(checkpoint["channel_values"].items(), key=str)
+    return counts(checkpoint["channel_versions"]), seen, values, checkpoint["updated_channels"], set(checkpoint)
+
+
+def test_a_row_of_many_channels_says_what_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = InMemorySaver()
+    wide_run(saver)
+    sizes = [len(row[0][1]) for row in saver.storage["wide"][""].values()]
+    assert sorted(sizes)[len(sizes) // 2] * 10 < max(sizes)
+    assert sum(2 * size > max(sizes) for size in sizes[3:]) >= 2  # whole ones between, so that chains end
+
+    monkeypatch.setattr(_rows, "MANY", 10**9)
+    whole = InMemorySaver()
+    wide_run(whole)
+    assert [shape(found) for found in saver.list(at("wide"))] == [shape(found) for found in whole.list(at("wide"))]
+
+
+def test_rows_stay_readable_when_those_before_them_go() -> None:
+    saver = InMemorySaver()
+    wide_run(saver)
+    saver.copy_thread("wide", "copy")
+    before = {found.checkpoint["id"]: shape(found) for found in saver.list(at("wide"))}
+    saver.pin(at("wide", sorted(before)[40]), "kept")
+    saver.prune(["wide"])
+    after = {found.checkpoint["id"]: shape(found) for found in saver.list(at("wide"))}
+    assert after.keys() == {sorted(before)[40], max(before)}
+    assert after == {id: before[id] for id in after}
+    assert {found.checkpoint["id"]: shape(found) for found in saver.list(at("copy"))} == before

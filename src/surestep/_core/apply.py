@@ -32,15 +32,13 @@ def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set
         if task.node.consumes and task.triggers is task.node.triggers:
             changed.update(key for key in task.node.consumes if head.channels[key].consume())
     written = _by_channel(head, tasks)
-    updated = {key for key, values in written.items() if _update(head, blueprint, key, values, tasks, changed)}
+    updated = _fold(head, blueprint, written, tasks, changed)
     if triggered:
-        _tell_silence(head, written, changed, updated)
+        if not head.live <= updated:
+            _tell_silence(head, changed, updated)
         if blueprint.finishing and not any(key in blueprint.triggered_by for key in updated):
             _finish(head, blueprint, changed, updated)
-    for key in sorted(changed):  # an order that is the same in every process: it is stored
-        head.versions[key] = head.top
-    head.dirty |= changed
-    head.follow(changed)
+    head.note(changed)
     if head.ahead:
         head.ahead.clear()
     return updated
@@ -49,13 +47,19 @@ def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set
 def _note_seen(head: Head, tasks: Sequence[Task]) -> bool:
     """Note what each node has seen. A new dict each time: an older checkpoint may hold the last one."""
     triggered = False
-    versions, seen = head.versions, head.seen
+    versions, seen, looked = head.versions, head.seen, head.looked
     for task in tasks:
-        triggered = triggered or bool(task.triggers)
-        now = {key: versions[key] for key in task.triggers if key in versions}
-        before = seen.get(task.name)
+        now = {}
+        for key in task.triggers:
+            triggered = True
+            if key in versions:
+                now[key] = versions[key]
+        name = task.name
+        before = seen.get(name)
         if now or before is None:
-            seen[task.name] = {**before, **now} if before else now
+            seen[name] = {**before, **now} if before else now
+            if looked is not None:
+                looked.add(name)
     return triggered
 
 
@@ -71,11 +75,8 @@ def apply_edits(head: Head, blueprint: Blueprint, edits: Sequence[tuple[str, Any
             written.setdefault(key, []).append(value)
         elif key not in UNFOLDED:
             log.warning("An update names the unknown channel %s; it is ignored.", key)
-    updated = {key for key, values in written.items() if _update(head, blueprint, key, values, (), changed)}
-    for key in sorted(changed):
-        head.versions[key] = head.top
-    head.dirty |= changed
-    head.follow(changed)
+    updated = _fold(head, blueprint, written, (), changed)
+    head.note(changed)
     return updated
 
 
@@ -97,23 +98,29 @@ def _by_channel(head: Head, tasks: Sequence[Task]) -> dict[str, list[Any]]:
     return written
 
 
-def _update(
-    head: Head, blueprint: Blueprint, key: str, values: list[Any], tasks: Sequence[Task], changed: set[str]
-) -> bool:
-    """Fold values into one channel; whether it now holds something new."""
-    channel = head.channels[key]
-    try:
-        if head.ahead and (known := head.folded(key, values)) is not None:
-            head.channels[key] = channel = known
-        elif not channel.update(values):
-            return False
-    except InvalidUpdateError as error:
-        raise _with_writers(error, key, tasks) from error.__cause__
-    changed.add(key)
-    available = channel.is_available()
-    if key in blueprint.silent:
-        (head.live.add if available else head.live.discard)(key)
-    return available
+def _fold(
+    head: Head, blueprint: Blueprint, written: dict[str, list[Any]], tasks: Sequence[Task], changed: set[str]
+) -> set[str]:
+    """Fold values into channels; those that now hold something new. `changed` grows by all that changed."""
+    updated = set()
+    channels, silent = head.channels, blueprint.silent
+    for key, values in written.items():
+        channel = channels[key]
+        try:
+            if head.ahead and (known := head.folded(key, values)) is not None:
+                channels[key] = channel = known
+            elif not channel.update(values):
+                continue
+        except InvalidUpdateError as error:
+            raise _with_writers(error, key, tasks) from error.__cause__
+        changed.add(key)
+        if channel.is_available():
+            updated.add(key)
+            if key in silent:
+                head.live.add(key)
+        elif key in silent:
+            head.live.discard(key)
+    return updated
 
 
 def _with_writers(error: InvalidUpdateError, key: str, tasks: Sequence[Task]) -> InvalidUpdateError:
@@ -127,7 +134,7 @@ def _with_writers(error: InvalidUpdateError, key: str, tasks: Sequence[Task]) ->
     return told
 
 
-def _tell_silence(head: Head, written: dict[str, list[Any]], changed: set[str], updated: set[str]) -> None:
+def _tell_silence(head: Head, changed: set[str], updated: set[str]) -> None:
     """Channels that nobody wrote to and that do not outlive a step are cleared."""
     for key in [key for key in head.live if key not in updated]:
         channel = head.channels[key]

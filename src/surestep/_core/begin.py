@@ -146,7 +146,7 @@ def load(run: Run) -> Step[Loaded]:
         if saved.parent_config:
             run.parent_id = saved.parent_config["configurable"]["checkpoint_id"]
         if request.base_ns:
-            head.dirty = set(head.versions)
+            head.dirty, head.looked = set(head.versions), None
     run.newest = loaded.head_id
     run.step = run.metadata.get("step", -2) + 1
     run.stop = run.step + request.recursion_limit + 1
@@ -195,6 +195,8 @@ def _resume(run: Run, reading: Reading) -> Step[None]:
     if show.lifecycle:
         yield Emit("lifecycle", head.anchor.id)
     head.seen[INTERRUPT] = dict(head.versions)
+    if head.looked is not None:
+        head.looked.add(INTERRUPT)
     if reading.forks:
         if run.pending is not None:
             for status in run.pending.by_task.values():

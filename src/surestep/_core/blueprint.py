@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Protocol
 
-from surestep._core.ids import path_text
+from surestep._core.ids import PULL, path_text
 from surestep.channels.base import BaseChannel
 
 INPUT = "__input__"
@@ -71,6 +71,7 @@ class NodePlan:
         "consumes",
         "handler",
         "hidden",
+        "id_parts",
         "is_handler",
         "managed",
         "mapper",
@@ -107,8 +108,9 @@ class NodePlan:
         self.is_handler = spec.is_error_handler
         self.handler = spec.error_handler_node
         self.cache_policy = spec.cache_policy
-        self.path = ("__pregel_pull", name)
+        self.path = (PULL, name)
         self.path_text = path_text(self.path)
+        self.id_parts = (PULL, *self.triggers)  # of the ids of tasks that channels trigger
 
     @property
     def subgraphs(self) -> Sequence[Any]:

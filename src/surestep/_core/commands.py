@@ -6,7 +6,7 @@ They are named tuples: frozen, cheap to make (a step makes a handful), and easy 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Commit(NamedTuple):
     rows: Sequence[TaskRows]
     guarded: bool = True  # compare the thread's head with head_id and set it
     urgent: bool = False
+    new_seen: Collection[str] | None = None  # nodes that have seen something new since the parent; None: any may have
 
 
 class Settle(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from operator import is_
 from typing import Any
 
@@ -44,12 +45,10 @@ class View:
         elif self.loose:
             self.loose.discard(key)
 
-    def follow(self, changed: Iterable[str], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+    def follow(self, changed: AbstractSet[str], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
         """Take over the values of channels that changed. Keys stay in the order of the schema."""
-        keys, values = self.keys, self.values
-        for key in changed:
-            if key not in keys:
-                continue
+        values = self.values
+        for key in self.keys & changed:
             channel = channels[key]
             value = channel.value if type(channel) is LastValue else channel_value(channel)
             if value is MISSING:
@@ -60,6 +59,10 @@ class View:
             else:
                 self.rebuild(channels)  # a new key: rare, and it has its place in the order
                 return
+
+    def in_order(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The same values in the order of the schema: a key that somebody is the first to write has its place too."""
+        return {key: found[key] for key in self.order if key in found}
 
     def copy(self) -> dict[str, Any]:
         """The values, for somebody who may do with them what they like."""
@@ -132,6 +135,7 @@ class Head:
         "dirty",
         "following",
         "live",
+        "looked",
         "mint",
         "next_version",
         "ns",
@@ -156,6 +160,7 @@ class Head:
         self.seen: dict[str, dict[str, Any]] = {}
         self.updated: Iterable[str] | None = None  # channels that changed in the last step, if known
         self.dirty: set[str] = set()  # channels whose version changed since the last commit
+        self.looked: set[str] | None = set()  # nodes that saw something since the last commit; None: any may have
         self.live: set[str] = set()  # available channels that a step without writes may change
         self.top: Any = None  # the greatest version
         self.next_version = next_version
@@ -183,7 +188,13 @@ class Head:
         self.top = self.next_version(self.top, None)
         return self.top
 
-    def follow(self, changed: Iterable[str]) -> None:
+    def note(self, changed: set[str]) -> None:
+        """These channels have changed: they get the new version, and the views their values."""
+        versions, top = self.versions, self.top
+        # where keys are new they are sorted: an order that is the same in every process, for it is stored
+        for key in changed if versions.keys() >= changed else sorted(changed):
+            versions[key] = top
+        self.dirty |= changed
         for view in self.following:
             view.follow(changed, self.channels)
 
@@ -229,24 +240,40 @@ class Head:
         if isinstance(select, str):
             return self._fresh_one(select, writes)
         view = self.view(select)
+        found = view.copy()
         keys = view.keys
+        mine = dict(writes)
+        if len(mine) < len(writes):
+            return self._fresh_of_many(view, found, writes)
+        for key, value in mine.items():
+            if key in keys:
+                channel = self.channels[key]
+                if type(channel) is LastValue:
+                    found[key] = value if type(value) in PLAIN else isolate(value)
+                else:
+                    self._look_ahead(found, key, channel, [value])
+        return found if len(found) == len(view.values) else view.in_order(found)
+
+    def _fresh_of_many(self, view: View, found: dict[str, Any], writes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        """The same for writes of which several go to one channel."""
         mine: dict[str, list[Any]] = {}
         for key, value in writes:
-            if key in keys:
+            if key in view.keys:
                 mine.setdefault(key, []).append(value)
-        found = view.copy()
         for key, values in mine.items():
-            channel = self.channels[key]
-            if type(channel) is LastValue and len(values) == 1:
-                found[key] = isolate(values[0])
-                continue
-            channel = channel.copy()
-            channel.update(values)
-            self.ahead[key] = values, channel
-            if (value := channel_value(channel)) is not MISSING:
-                found[key] = isolate(value)
-        # a key that the task is the first to write has its place in the schema's order too
-        return found if len(found) == len(view.values) else {key: found[key] for key in view.order if key in found}
+            self._look_ahead(found, key, self.channels[key], values)
+        return view.in_order(found)
+
+    def _look_ahead(
+        self, found: dict[str, Any], key: str, channel: BaseChannel[Any, Any, Any], values: list[Any]
+    ) -> None:
+        """Put in the value that a channel will have, and remember it: likely it is asked for again when the step is
+        applied, and a reducer may be dear."""
+        channel = channel.copy()
+        channel.update(values)
+        self.ahead[key] = values, channel
+        if (value := channel_value(channel)) is not MISSING:
+            found[key] = isolate(value)
 
     def _fresh_one(self, key: str, writes: Sequence[tuple[str, Any]]) -> Any:
         mine = [value for written, value in writes if written == key]
@@ -260,9 +287,9 @@ class Head:
     def values_to_keep(self, names: Iterable[str]) -> dict[str, Any]:
         """Channel values as checkpoints hold them."""
         kept = {}
+        channels = self.channels
         for name in names:
-            channel = self.channels.get(name)
-            if channel is not None and (value := channel.checkpoint()) is not MISSING:
+            if name in channels and (value := channels[name].checkpoint()) is not MISSING:
                 kept[name] = value
         if self.untracked and TASKS in kept:
             kept[TASKS] = [without_keys(packet, self.untracked) for packet in kept[TASKS]]

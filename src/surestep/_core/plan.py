@@ -47,7 +47,10 @@ def _target(blueprint: Blueprint, packet: Any) -> NodePlan:
 def _candidates(head: Head, blueprint: Blueprint) -> Iterable[str]:
     if head.updated:
         triggered_by = blueprint.triggered_by
-        found = {name for key in head.updated if key in triggered_by for name in triggered_by[key]}
+        found: set[str] = set()
+        for key in head.updated:
+            if key in triggered_by:
+                found.update(triggered_by[key])
         return sorted(found) if len(found) > 1 else found
     if not head.versions:
         return ()

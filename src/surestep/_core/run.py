@@ -144,13 +144,10 @@ class Run:
         self.held.append((task, writes))
 
     def _rows(self, task: Task, writes: Sequence[tuple[str, Any]]) -> TaskRows:
-        return TaskRows(task.id, task.path_text, self._storable(writes))
-
-    def _storable(self, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
         untracked = self.blueprint.untracked
-        if not untracked:
-            return writes
-        return [(key, without_keys(value, untracked)) for key, value in writes if key not in untracked]
+        if untracked:
+            writes = [(key, without_keys(value, untracked)) for key, value in writes if key not in untracked]
+        return TaskRows(task.id, task.path_text, writes)
 
     def commit(self, source: str, urgent: bool = False, parent: tuple[str | None] | None = None) -> Step[None]:
         """Stand on a new checkpoint and keep it. `parent`: (id,) if it is not the one stood on so far."""
@@ -167,7 +164,7 @@ class Run:
             head.advance(self.step, None)
             return None
         before = head.anchor.known_id() if parent is None else parent[0]
-        head.advance(self.step, _later(before, self.newest))
+        head.advance(self.step, before if before == self.newest else _later(before, self.newest))
         self.metadata = {"source": source, "step": self.step, "parents": dict(self.request.parents)}
         if self.request.durability == "exit":
             self.parent_id = self.loaded_id  # as it will be stored
@@ -178,20 +175,22 @@ class Run:
 
     def _commit(self, parent: str | None, urgent: bool) -> Commit:
         head = self.head
-        versions, id = head.versions, head.anchor.id
+        versions, id, looked = head.versions, head.anchor.id, head.looked
         checkpoint = {
             "v": FORMAT,
             "ts": self.request.now(),
             "id": id,
             "channel_values": head,  # the driver asks it for the values that the saver wants
-            "channel_versions": versions.copy(),
-            "versions_seen": head.seen.copy(),
+            "channel_versions": versions,  # as they are now: the driver copies them for a saver that needs that
+            "versions_seen": head.seen,
             "updated_channels": None if head.updated is None else sorted(head.updated),
         }
         new_versions = {key: versions[key] for key in sorted(head.dirty) if key in versions}
         rows = () if self.request.durability == "exit" else [self._rows(task, writes) for task, writes in self.held]
-        command = Commit(head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, True, urgent)
-        head.dirty = set()
+        command = Commit(
+            head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, True, urgent, looked
+        )
+        head.dirty, head.looked = set(), set()
         self.newest = id
         return command
 

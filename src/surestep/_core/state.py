@@ -206,7 +206,7 @@ def _copy(run: Run, saved: Any, update: StateUpdate) -> Step[None]:
         raise InvalidUpdateError("Cannot copy a checkpoint that does not exist: the thread is empty.")
     parent = saved.parent_config["configurable"]["checkpoint_id"] if saved.parent_config else None
     run.head.updated = None
-    run.head.dirty = set(run.head.versions)  # all may differ from the parent's
+    run.head.dirty, run.head.looked = set(run.head.versions), None  # all may differ from the parent's
     yield from run.commit("fork", urgent=True, parent=(parent,))
     if update.values is not None:
         run.step += 1

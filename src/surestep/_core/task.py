@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from surestep._core.digest import digest
-from surestep._core.ids import NS_END, PULL, PUSH, child_ns, path_text, task_id
+from surestep._core.ids import NS_END, PUSH, child_ns, path_text, task_id
 from surestep._core.rows import Origin, Position
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Call:
 
 def pull(head: Head, node: NodePlan, input: Any, step: int) -> Task:
     """A task triggered by channels."""
-    return Task(head, node.name, node, node.path, node.triggers, (PULL, *node.triggers), input, step)
+    return Task(head, node.name, node, node.path, node.triggers, node.id_parts, input, step)
 
 
 def push(head: Head, node: NodePlan, index: int, packet: Any, step: int) -> Task:

@@ -22,6 +22,7 @@ from surestep.checkpoint.base import (
     has_unit_of_work,
     saver_writes_inline,
 )
+from surestep.checkpoint.base._types import SEEN_KEY
 
 BACKLOG = 8  # saves that may wait behind a run in `async` durability; then the run waits
 
@@ -90,12 +91,14 @@ class SaverPort:
 
     def _unit(self, command: Commit, background: bool) -> tuple[Any, Any, Any, Any]:
         """The same with no more in the config than such a saver looks at: this is done at every step."""
-        configurable = {"thread_id": self.thread_id, "checkpoint_ns": command.ns}
+        configurable: dict[str, Any] = {"thread_id": self.thread_id, "checkpoint_ns": command.ns}
         if command.parent_id is not None:
             configurable["checkpoint_id"] = command.parent_id
         if command.guarded:
             configurable[HEAD_KEY] = command.head_id
-        metadata = {**command.metadata, **self.labels}
+        if command.new_seen is not None:
+            configurable[SEEN_KEY] = command.new_seen
+        metadata = {**command.metadata, **self.labels} if self.labels else command.metadata
         return {"configurable": configurable}, self._checkpoint(command, background), metadata, command.new_versions
 
     def _put_writes(self, ns: str, checkpoint_id: str | None, rows: Any, claim: bool) -> SaverCall:
@@ -110,6 +113,9 @@ class SaverPort:
         values = head.values_to_keep(names)
         checkpoint: Any = command.checkpoint
         checkpoint["channel_values"] = isolate(values) if background else values
+        if not self.inline:  # it may look at them later, or keep them
+            checkpoint["channel_versions"] = checkpoint["channel_versions"].copy()
+            checkpoint["versions_seen"] = checkpoint["versions_seen"].copy()
         return checkpoint  # type: ignore[no-any-return]
 
     # reading

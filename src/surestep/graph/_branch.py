@@ -53,7 +53,7 @@ class BranchRouter(Router):
     schema of its own, so that it also sees what the node returned, under the state.
     """
 
-    __slots__ = ("ends", "mapper", "merges", "name", "path", "reads", "source", "targets")
+    __slots__ = ("ends", "known", "mapper", "merges", "name", "path", "reads", "source", "targets")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class BranchRouter(Router):
         self.mapper = mapper
         self.merges = branch.input_schema is None and mapper is None
         self.targets = targets
+        self.known: dict[str, Sequence[Write]] = {}  # what answers with one name came to
 
     def input(self, fresh: Fresh, value: Any) -> Any:
         """The state with the node's own writes applied, as the path function's schema."""
@@ -85,12 +86,19 @@ class BranchRouter(Router):
             return state if value.keys() <= state.keys() else {**value, **state}
         return state
 
-    def route(self, chosen: Any) -> list[Write]:
+    def route(self, chosen: Any) -> Sequence[Write]:
         """One write for each node that was chosen.
 
         ValueError for None, InvalidUpdateError for what is not a node, and for an answer that the path map
         doesn't have (that one is also a KeyError).
         """
+        if type(chosen) is str:
+            if (known := self.known.get(chosen)) is None:
+                known = self.known[chosen] = self._writes(chosen)
+            return known
+        return self._writes(chosen)
+
+    def _writes(self, chosen: Any) -> Sequence[Write]:
         writes: list[Write] = []
         ends = self.ends
         for answer in chosen if isinstance(chosen, (list, tuple)) else (chosen,):

@@ -9,9 +9,12 @@ Our own savers offer more, each of it optional and visible from outside:
 * claims: a config with CLAIM_KEY makes `put_writes` store all of its rows, or none and raise
   AlreadyAnswered when one is there already;
 * inline writes: `writes_inline` says that the methods are too cheap to be worth a thread
-  (`saver_writes_inline`).
+  (`saver_writes_inline`). Such a saver is given maps that the run goes on to change: it serializes them, or copies.
 
-Neither key is ever stored.
+A commit may say in a config's SEEN_KEY which nodes have seen something new. Then the checkpoint differs from its parent
+in these and in `new_versions`, and in nothing else of `versions_seen` and `channel_versions`.
+
+None of the keys is ever stored.
 """
 
 from __future__ import annotations

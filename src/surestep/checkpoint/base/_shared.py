@@ -12,11 +12,8 @@ from surestep.checkpoint.serde.base import SerializationError
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base._types import (
-        ChannelVersions,
-        Checkpoint,
         DeltaChannelHistory,
         PendingWrite,
-        TaskWrites,
     )
     from surestep.checkpoint.serde.base import SerializerProtocol
     from surestep.errors import AlreadyAnswered
@@ -44,40 +41,6 @@ def write_rows(
     except SerializationError as error:
         raise error.within(f"Channel {channel!r}") from error
     return rows
-
-
-def changes(
-    dumps: Callable[[Any], Typed],
-    checkpoint: Checkpoint,
-    new_versions: ChannelVersions,
-    writes: Sequence[TaskWrites],
-) -> tuple[Typed, list[tuple[str, str | int | float, Typed]], list[WriteRow]]:
-    """What a commit stores: the checkpoint without its values, (channel, version, value)s, and rows of
-    writes.
-
-    A value that a task wrote and a channel took over is serialized once.
-    """
-    rows: list[WriteRow] = []
-    blobs: list[tuple[str, str | int | float, Typed]] = []
-    known: dict[int, Typed] = {}
-    special = WRITES_IDX_MAP.get
-    body: dict[str, Any] = {**checkpoint}
-    values = body.pop("channel_values")
-    channel = ""
-    try:
-        for task_id, path, task_writes in writes:
-            for position, (channel, value) in enumerate(task_writes):
-                typed = known[id(value)] = dumps(value)
-                rows.append((task_id, special(channel, position), channel, typed, path))
-        for channel, version in new_versions.items():
-            if channel in values:
-                value = values[channel]
-                blobs.append((channel, version, known.get(id(value)) or dumps(value)))
-            else:
-                blobs.append((channel, version, EMPTY))
-    except SerializationError as error:
-        raise error.within(f"Channel {channel!r}") from error
-    return dumps(body), blobs, rows
 
 
 class Stored(NamedTuple):

@@ -45,6 +45,7 @@ METADATA_KEYS: Final = frozenset({"run_id", "assistant_id", "graph_id"})
 
 HEAD_KEY: Final = "__surestep_head"
 CLAIM_KEY: Final = "__surestep_claim"
+SEEN_KEY: Final = "__surestep_seen"
 
 
 class CheckpointMetadata(TypedDict, total=False):

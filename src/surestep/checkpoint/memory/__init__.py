@@ -5,7 +5,8 @@
     blobs[thread id, namespace, channel, version] = value
 
 Checkpoints, metadata and values are `(tag, bytes)` as the serializer makes them; a checkpoint is stored
-without its channel values. A blob is ("empty", b"") when the channel got a new version by losing its value.
+without its channel values, one with very many channels as what it changes in its parent's (`_rows`). A blob is
+("empty", b"") when the channel got a new version by losing its value.
 """
 
 from __future__ import annotations
@@ -33,18 +34,27 @@ from surestep.checkpoint.base._shared import (
     EMPTY,
     Stored,
     Typed,
-    WriteRow,
     address,
     address_of,
     already_claimed,
-    changes,
     check_prune,
     next_version,
-    write_rows,
 )
-from surestep.checkpoint.base._types import check_filter, check_limit, matches
+from surestep.checkpoint.base._types import SEEN_KEY, check_filter, check_limit, matches
 from surestep.checkpoint.memory._keeping import Keeping
 from surestep.checkpoint.memory._persistent import PersistentDict
+from surestep.checkpoint.memory._rows import (
+    LONGEST,
+    Once,
+    Row,
+    Write,
+    Writes,
+    changed,
+    is_wide,
+    made_whole,
+    make_whole,
+    whole,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -53,10 +63,8 @@ if TYPE_CHECKING:
 
 __all__ = ("InMemorySaver", "MemorySaver", "PersistentDict")
 
-Row = tuple[Typed, Typed, str | None]
-"""A stored checkpoint: itself without its channel values, its metadata, its parent's id."""
-Write = tuple[str, str, Typed, str]
-"""A stored write: task id, channel, value, task path."""
+Place = tuple[str, str]
+"""A thread and a namespace in it."""
 
 
 def _namespaces() -> defaultdict[str, dict[str, Row]]:
@@ -74,7 +82,7 @@ class InMemorySaver(
     which is written when the saver is closed (`with InMemorySaver(...) as saver`).
     """
 
-    __slots__ = ("_heads", "_lock")
+    __slots__ = ("_heads", "_last", "_lock")
 
     writes_inline: ClassVar[bool] = True
 
@@ -88,7 +96,8 @@ class InMemorySaver(
         # In slots: people print this object's attributes to see what is stored, and that is all they should
         # see.
         self._lock = RLock()
-        self._heads: dict[tuple[str, str], tuple[int, str]] = {}
+        self._heads: dict[Place, tuple[int, str]] = {}
+        self._last: dict[Place, tuple[str, int]] = {}  # stored last, and how many rows it takes to make it whole
         for section in ("storage", "writes", "blobs"):
             found = getattr(self, section)
             if isinstance(found, PersistentDict):
@@ -143,46 +152,57 @@ class InMemorySaver(
         """Store a checkpoint and the writes that led to it, all or nothing; see `UnitOfWork.commit`."""
         thread_id, ns, parent = address_of(config, exact=bool(writes))
         configurable = config["configurable"]
-        # Everything that can fail comes before the lock, so that nothing is stored when it does.
+        place = thread_id, ns
+        # What can fail comes before anything is stored.
         dumps = self.serde.dumps_typed
-        body, values, rows = changes(dumps, checkpoint, new_versions, writes)
-        id, row = checkpoint["id"], (body, dumps(metadata), parent)
+        once = Once(dumps)
+        rows = once.writes(writes) if writes else None
+        values = once.values(thread_id, ns, new_versions, checkpoint["channel_values"])
+        id, about = checkpoint["id"], dumps(metadata)
         with self._lock:
             checkpoints = self._checkpoints(thread_id, ns)
-            head = self._head(thread_id, ns, checkpoints)
+            head = self._head(place, checkpoints)
             if HEAD_KEY in configurable and configurable[HEAD_KEY] != head:
                 from surestep.errors import ThreadConflict
 
                 raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
+            depth = self._depth(place, checkpoints, configurable) if is_wide(checkpoint) else 0
+            body = dumps(changed(checkpoint, new_versions, configurable) if depth else whole(checkpoint))
             if rows:
                 self._store((thread_id, ns, parent or ""), rows)
-            blobs = self.blobs
-            for channel, version, value in values:
-                blobs[thread_id, ns, channel, version] = value
-            checkpoints[id] = row
-            self._heads[thread_id, ns] = (len(checkpoints), id if head is None or id > head else head)
+            self.blobs.update(values)
+            checkpoints[id] = (body, about, parent)
+            self._heads[place] = (len(checkpoints), id if head is None or id > head else head)
+            self._last[place] = id, depth
         return address(thread_id, ns, id)
+
+    def _depth(self, place: Place, checkpoints: Mapping[str, Any], configurable: Mapping[str, Any]) -> int:
+        """How many rows it will take to make this one whole: 0 if it is stored whole. The caller holds the lock."""
+        last, depth = self._last.get(place, ("", 0))
+        since = configurable.get("checkpoint_id") == last and last in checkpoints and SEEN_KEY in configurable
+        return depth + 1 if since and depth < LONGEST else 0
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store writes of a task; see `BaseCheckpointSaver.put_writes`."""
         key = cast("tuple[str, str, str]", address_of(config, exact=True))
-        rows = write_rows(self.serde.dumps_typed, task_id, task_path, writes)
+        rows = Once(self.serde.dumps_typed).writes([TaskWrites(task_id, task_path, writes)])
         with self._lock:
             stored = self.writes.get(key, {})
-            if config["configurable"].get(CLAIM_KEY) and any(row[:2] in stored for row in rows):
+            if config["configurable"].get(CLAIM_KEY) and not rows.keys().isdisjoint(stored):
                 raise already_claimed(key[0], task_id)
             self._store(key, rows)
 
-    def _store(self, key: tuple[str, str, str], rows: Iterable[WriteRow]) -> None:
+    def _store(self, key: tuple[str, str, str], rows: Writes) -> None:
         """Add writes to a checkpoint. The caller holds the lock."""
         stored = self.writes.get(key)
         if stored is None:
-            stored = self.writes[key] = {}
-        for task_id, idx, channel, value, path in rows:
-            if idx < 0 or (task_id, idx) not in stored:
-                stored[task_id, idx] = (task_id, channel, value, path)
+            self.writes[key] = rows
+            return
+        for at, row in rows.items():
+            if at[1] < 0 or at not in stored:
+                stored[at] = row
 
     def _checkpoints(self, thread_id: str, ns: str) -> dict[str, Row]:
         """The checkpoints of one namespace, to add to. The caller holds the lock."""
@@ -194,13 +214,13 @@ class InMemorySaver(
             checkpoints = namespaces[ns] = {}
         return checkpoints
 
-    def _head(self, thread_id: str, ns: str, checkpoints: Mapping[str, Any]) -> str | None:
+    def _head(self, place: Place, checkpoints: Mapping[str, Any]) -> str | None:
         """The greatest checkpoint id; remembered, since a run asks at every step. The caller holds the
         lock."""
-        size, head = self._heads.get((thread_id, ns), (0, ""))
+        size, head = self._heads.get(place, (0, ""))
         if size != len(checkpoints) or head not in checkpoints:
             head = max(checkpoints, default="")
-            self._heads[thread_id, ns] = (len(checkpoints), head)
+            self._heads[place] = (len(checkpoints), head)
         return head or None
 
     # ---- reading ----
@@ -210,15 +230,16 @@ class InMemorySaver(
         thread_id, ns, id = address_of(config)
         with self._lock:
             checkpoints = self.storage.get(thread_id, {}).get(ns, {})
-            wanted = id or (self._head(thread_id, ns, checkpoints) if checkpoints else None)
+            wanted = id or (self._head((thread_id, ns), checkpoints) if checkpoints else None)
             if wanted is None or wanted not in checkpoints:
                 return None
-            found = self._read(thread_id, ns, wanted, checkpoints[wanted])
+            found = self._read(thread_id, ns, wanted, checkpoints)
         return found.load(self.serde, config if id else None)
 
-    def _read(self, thread_id: str, ns: str, id: str, row: Row) -> Stored:
+    def _read(self, thread_id: str, ns: str, id: str, checkpoints: Mapping[str, Row]) -> Stored:
         """Everything of one checkpoint. The caller holds the lock."""
-        body, blobs = self.serde.loads_typed(row[0]), self.blobs
+        row, blobs = checkpoints[id], self.blobs
+        body = made_whole(self.serde.loads_typed, checkpoints, id)
         values = [
             (channel, blobs.get((thread_id, ns, channel, version), EMPTY))
             for channel, version in body["channel_versions"].items()
@@ -261,10 +282,11 @@ class InMemorySaver(
             if limit == 0:
                 return
             with self._lock:
-                row = self.storage.get(thread_id, {}).get(ns, {}).get(id)
+                checkpoints = self.storage.get(thread_id, {}).get(ns, {})
+                row = checkpoints.get(id)
                 if row is None or (filter and not matches(self.serde.loads_typed(row[1]), filter)):
                     continue
-                found = self._read(thread_id, ns, id, row)
+                found = self._read(thread_id, ns, id, checkpoints)
             yield found.load(self.serde, None)
             limit = None if limit is None else limit - 1
 
@@ -290,7 +312,7 @@ class InMemorySaver(
         with self._lock:
             self.storage.pop(thread_id, None)
             self._forget_keeping(thread_id)
-            sections: Iterable[dict[Any, Any]] = (self.writes, self.blobs, self._heads)
+            sections: Iterable[dict[Any, Any]] = (self.writes, self.blobs, self._heads, self._last)
             for section in sections:
                 for key in [key for key in section if key[0] == thread_id]:
                     del section[key]
@@ -330,13 +352,14 @@ class InMemorySaver(
                     self.delete_thread(thread_id)
                     continue
                 for ns, checkpoints in self.storage.get(thread_id, {}).items():
-                    stays = {self._head(thread_id, ns, checkpoints), *self._pinned(thread_id, ns)}
+                    stays = {self._head((thread_id, ns), checkpoints), *self._pinned(thread_id, ns)}
                     self._drop(thread_id, ns, set(checkpoints) - stays)
 
     def _drop(self, thread_id: str, ns: str, doomed: set[str]) -> None:
         """Delete checkpoints of a namespace, their writes, and the values that nothing refers to any more.
         The caller holds the lock."""
         checkpoints = self.storage[thread_id][ns]
+        make_whole(self.serde, checkpoints, [id for id in checkpoints if id not in doomed])
         for id in doomed:
             del checkpoints[id]
             self.writes.pop((thread_id, ns, id), None)
@@ -347,6 +370,7 @@ class InMemorySaver(
         for key in [key for key in self.blobs if key[:2] == (thread_id, ns) and key[2:] not in used]:
             del self.blobs[key]
         self._heads.pop((thread_id, ns), None)
+        self._last.pop((thread_id, ns), None)
 
     # ---- the same, awaited: nothing here waits ----
 

@@ -62,6 +62,7 @@ _WRITE: Final = (
     | ormsgpack.OPT_PASSTHROUGH_TUPLE
     | ormsgpack.OPT_PASSTHROUGH_BIG_INT
 )
+_PACKED: Final = frozenset({dict, list, str, int, float, bool})  # what most values are
 _READ: Final = ormsgpack.OPT_NON_STR_KEYS
 _KNOWN_CODES: Final = frozenset(range(EXT_DELTA_SNAPSHOT + 1))
 _MAX_WARNED: Final = 1000
@@ -155,10 +156,11 @@ class JsonPlusSerializer(SerializerProtocol):
         """
         if obj is None:
             return "null", b""
-        if isinstance(obj, bytes):
-            return "bytes", obj
-        if isinstance(obj, bytearray):
-            return "bytearray", bytes(obj)
+        if type(obj) not in _PACKED:
+            if isinstance(obj, bytes):
+                return "bytes", obj
+            if isinstance(obj, bytearray):
+                return "bytearray", bytes(obj)
         try:
             return "msgpack", ormsgpack.packb(obj, self._default, _WRITE)
         except (TypeError, ValueError, RecursionError) as error:

@@ -1,0 +1,130 @@
+"""What one commit adds to the dictionaries of the saver in memory, serialized.
+
+Rules
+1. A checkpoint with many channels or nodes is stored as what it changes in its parent's: `SINCE` is the parent's id,
+   `channel_versions` and `versions_seen` have what differs. Every other one is stored whole.
+2. At most `LONGEST` rows lie between such a row and a whole one, so that reading costs little more than the whole.
+3. A value that was written, or that several channels hold, is serialized once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from surestep.checkpoint.base._shared import EMPTY, Typed
+from surestep.checkpoint.base._types import SEEN_KEY, WRITES_IDX_MAP
+from surestep.checkpoint.serde.base import SerializationError
+
+if TYPE_CHECKING:
+    from surestep.checkpoint.base import Checkpoint, TaskWrites
+    from surestep.checkpoint.serde.base import SerializerProtocol
+
+Dumps = Callable[[Any], Typed]
+Row = tuple[Typed, Typed, str | None]
+"""A stored checkpoint: itself without its channel values, its metadata, its parent's id."""
+Write = tuple[str, str, Typed, str]
+"""A stored write: task id, channel, value, task path."""
+Writes = dict[tuple[str, int], Write]
+
+SINCE = "__surestep_since"
+MANY = 64
+LONGEST = 50
+
+_special = WRITES_IDX_MAP.get
+
+
+class Once:
+    """Serializes an object that it meets again only once. Whoever has one keeps the objects alive."""
+
+    __slots__ = ("dumps", "known")
+
+    def __init__(self, dumps: Dumps) -> None:
+        self.dumps = dumps
+        self.known: dict[int, Typed] = {}
+
+    def writes(self, writes: Iterable[TaskWrites]) -> Writes:
+        """The rows of tasks' writes."""
+        rows: Writes = {}
+        for task_id, path, of_task in writes:
+            self.add(rows, task_id, path, of_task)
+        return rows
+
+    def add(self, rows: Writes, task_id: str, path: str, writes: Iterable[tuple[str, Any]]) -> None:
+        """Add the rows of one task's writes."""
+        dumps, known, channel = self.dumps, self.known, ""
+        try:
+            for position, (channel, value) in enumerate(writes):
+                key = id(value)
+                if key not in known:
+                    known[key] = dumps(value)
+                rows[task_id, _special(channel, position)] = (task_id, channel, known[key], path)
+        except SerializationError as error:
+            raise error.within(f"Channel {channel!r}") from error
+
+    def values(
+        self, thread_id: str, ns: str, versions: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> dict[tuple[str, str, str, Any], Typed]:
+        """The values of channels that have a new version; `EMPTY` for one that has lost its value."""
+        dumps, known, channel = self.dumps, self.known, ""
+        blobs = {}
+        try:
+            for channel, version in versions.items():
+                if channel not in values:
+                    blobs[thread_id, ns, channel, version] = EMPTY
+                    continue
+                value = values[channel]
+                key = id(value)
+                if key not in known:
+                    known[key] = dumps(value)
+                blobs[thread_id, ns, channel, version] = known[key]
+        except SerializationError as error:
+            raise error.within(f"Channel {channel!r}") from error
+        return blobs
+
+
+def whole(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The checkpoint as it is stored: without its values."""
+    body: dict[str, Any] = {**checkpoint}
+    del body["channel_values"]
+    return body
+
+
+def is_wide(checkpoint: Checkpoint) -> bool:
+    """Whether it is worth while to store only what changed."""
+    return len(checkpoint["channel_versions"]) > MANY or len(checkpoint["versions_seen"]) > MANY
+
+
+def changed(checkpoint: Checkpoint, new_versions: Mapping[str, Any], configurable: Mapping[str, Any]) -> dict[str, Any]:
+    """The checkpoint as it is stored: as what it changes in its parent's."""
+    body, seen = whole(checkpoint), checkpoint["versions_seen"]
+    body["channel_versions"] = new_versions
+    body["versions_seen"] = {node: seen[node] for node in configurable[SEEN_KEY]}
+    body[SINCE] = configurable["checkpoint_id"]
+    return body
+
+
+def made_whole(loads: Callable[[Typed], Any], checkpoints: Mapping[str, Row], id: str) -> dict[str, Any]:
+    """A stored checkpoint, with the maps of those that it says the changes of."""
+    body: dict[str, Any] = loads(checkpoints[id][0])
+    if SINCE not in body:
+        return body
+    later = [body]
+    while (since := later[-1].get(SINCE)) is not None:
+        later.append(loads(checkpoints[since][0]))
+    versions: dict[str, Any] = {}
+    seen: dict[str, Any] = {}
+    for change in reversed(later):
+        versions.update(change["channel_versions"])
+        seen.update(change["versions_seen"])
+    del body[SINCE]
+    body["channel_versions"], body["versions_seen"] = versions, seen
+    return body
+
+
+def make_whole(serde: SerializerProtocol, checkpoints: dict[str, Row], stay: Iterable[str]) -> None:
+    """Make rows whole that stay when those that they say the changes of go."""
+    for id in stay:
+        if SINCE in serde.loads_typed(checkpoints[id][0]):
+            body = made_whole(serde.loads_typed, checkpoints, id)
+            checkpoints[id] = (serde.dumps_typed(body), *checkpoints[id][1:])

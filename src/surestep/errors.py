@@ -14,9 +14,16 @@ if TYPE_CHECKING:
 __all__ = (
     "AlreadyAnswered",
     "AmbiguousResume",
+    "EffectAborted",
+    "EffectCancelled",
+    "EffectError",
+    "EffectFenced",
+    "EffectHeld",
+    "EffectUnknown",
     "EmptyChannelError",
     "EmptyInputError",
     "ErrorCode",
+    "GateClosed",
     "GraphBubbleUp",
     "GraphDrained",
     "GraphInterrupt",
@@ -356,3 +363,69 @@ def is_invalid_resume(error: BaseException) -> bool:
     The interrupt still waits: resume again with a value that fits.
     """
     return bool(getattr(error, _INVALID_RESUME, False))
+
+
+# effects
+
+
+class EffectError(RuntimeError):
+    """Raised when an effect is called where it can't be guarded: outside a run, in a run without a ledger, inside
+    another effect, or in a way that would block the event loop. Nothing was executed; the message names the way out."""
+
+
+class EffectHeld(GraphInterrupt):
+    """Raised at a call of an effect beside a pending decision or a failed sibling: the task pauses too, and the call is
+    made again after the decision. No retry policy and no error handler sees it; a node that catches it is paused all
+    the same."""
+
+    def __init__(self, interrupts: Sequence[Interrupt[Any]] = ()) -> None:
+        super().__init__(interrupts)
+
+
+class GateClosed(GraphInterrupt):
+    """Raised inside a node by `gate()` to pause the run, as `interrupt()` does. `digest` is that of what the gate
+    binds, `deadline` the time (ISO 8601, UTC) after which it counts as rejected."""
+
+    def __init__(
+        self, interrupts: Sequence[Interrupt[Any]] = (), digest: str | None = None, deadline: str | None = None
+    ) -> None:
+        super().__init__(interrupts)
+        self.digest = digest
+        self.deadline = deadline
+
+
+class EffectCancelled(Exception):
+    """Raised at a call of an effect that was held beside a decision, and cancelled with it. It never executes.
+
+    A node may catch it and say so in the state; if none does, the task ends without writes and the run goes on.
+    `effect_id` names the effect, `reason` and `actor` are those of the decision.
+    """
+
+    def __init__(
+        self, message: str, *, effect_id: str = "", reason: str | None = None, actor: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.effect_id = effect_id
+        self.reason = reason
+        self.actor = actor
+
+
+class EffectFenced(Exception):
+    """Raised at a call of an effect by an attempt that has no right to it any more: it timed out, its run was
+    cancelled or is over, or another run took the thread. Nothing was executed."""
+
+
+class EffectUnknown(Exception):
+    """Raised when an effect may have happened and nobody can say: a crash, or a result that can't be stored.
+
+    `effect_id` is its idempotency key: ask the callee with it. Which effects are in doubt: `graph.get_effects(config)`.
+    A body may raise it itself when it can't tell (an answer was lost).
+    """
+
+    def __init__(self, message: str = "It is not known whether the effect happened.", *, effect_id: str = "") -> None:
+        super().__init__(message)
+        self.effect_id = effect_id
+
+
+class EffectAborted(Exception):
+    """Raised at a call of an effect that was in doubt and was given up by `Abort(reason)`."""

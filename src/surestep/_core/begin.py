@@ -13,7 +13,7 @@ from surestep._core.events import Loaded
 from surestep._core.head import Anchor, Head
 from surestep._core.ids import NULL_TASK_ID, PUSH
 from surestep._core.plan import plan, state_for
-from surestep._core.resume import take_answers
+from surestep._core.resume import expire_gates, record_decisions, take_answers
 from surestep._core.rows import Pending
 from surestep._core.task import Task
 from surestep.channels.base import MISSING
@@ -75,7 +75,11 @@ def begin(run: Run) -> Step[None]:
     elif run.pending is not None and not reading.superseded:
         for key, value in run.pending.answers.items():
             run.request.answers.by_id.setdefault(key, value)
+    if run.request.ledger and run.pending is not None and not run.request.nested:
+        yield from expire_gates(run)
     carried = yield from _take_command(run, reading)
+    if run.request.ledger and run.request.answers.by_id and not run.request.nested:
+        yield from record_decisions(run)
     updated = apply_edits(run.head, run.blueprint, [*(run.pending.edits() if run.pending else ()), *carried])
     if updated:
         run.head.updated = {*(run.head.updated or ()), *updated}

@@ -10,6 +10,7 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from surestep._core.effects import EffectCall
     from surestep._core.task import Call, Task
 
 R = TypeVar("R")
@@ -94,11 +95,31 @@ class Abandon(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Hand the outcome of a called task to whoever waits for it."""
+    """Hand the outcome of a called task, or the verdict on an effect, to whoever waits for it."""
 
-    call: Call
+    call: Call | EffectCall
     value: Any
     error: BaseException | None
+
+
+class UseLedger(NamedTuple):
+    """Call a method of the saver's ledger of effects (`checkpoint.base.Ledger`). Answered with what it returns."""
+
+    method: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = {}
+
+
+class Unstorable(Exception):
+    """Thrown into the core for a `UseLedger` with a value that can't be stored; its cause says which. Nothing was."""
+
+
+class AskAbove(NamedTuple):
+    """Wait until the graph around this one lets effects of ours start; raises EffectHeld or EffectFenced."""
+
+
+class LandedAbove(NamedTuple):
+    """Tell the graph around this one that our wave has landed, and wait until all of its wave has."""
 
 
 class Recall(NamedTuple):
@@ -129,8 +150,8 @@ class Emit(NamedTuple):
     payload: Any
 
 
-Storage: TypeAlias = Load | ListCheckpoints | Replay | Save | Commit | Settle | Recall | Remember
-Command: TypeAlias = Storage | Spawn | Abandon | Answer | Next | Emit
+Storage: TypeAlias = Load | ListCheckpoints | Replay | Save | Commit | Settle | Recall | Remember | UseLedger
+Command: TypeAlias = Storage | Spawn | Abandon | Answer | AskAbove | LandedAbove | Next | Emit
 Step: TypeAlias = Generator[Any, Any, R]  # yields a Command, is sent what it asked for
 
 NEXT = Next()

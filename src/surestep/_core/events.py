@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from surestep._core.effects import EffectCall, Outcome
     from surestep._core.task import Call, Task
 
 
@@ -52,6 +53,25 @@ class CallDropped(NamedTuple):
     call: Call
 
 
+class Asked(NamedTuple):
+    """A running attempt calls an effect, or a graph inside it wants to start some."""
+
+    call: EffectCall
+
+
+class Landed(NamedTuple):
+    """The body of an admitted effect has ended."""
+
+    call: EffectCall
+    outcome: Outcome
+
+
+class Awaited(NamedTuple):
+    """A task waits for one that it called."""
+
+    call: Call
+
+
 class Part(NamedTuple):
     """A node, or a graph inside it, put something on the stream."""
 
@@ -73,4 +93,4 @@ class RunStopped(BaseException):
     """Thrown into a run by its driver: the caller went away or was cancelled. The run settles and ends."""
 
 
-Event: TypeAlias = Ended | Expired | StepExpired | Called
+Event: TypeAlias = Ended | Expired | StepExpired | Called | CallDropped | Asked | Landed | Awaited

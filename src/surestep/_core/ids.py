@@ -64,3 +64,23 @@ def path_text(path: Any) -> str:
     if isinstance(path, int):
         return f"{path:010}"
     return str(path)
+
+
+def effect_id(thread_id: str, task_id: str, name: str, number: int) -> str:
+    """The id of a task's n-th call of an effect."""
+    return xxh3_128_hexdigest(f"effect|{thread_id}|{task_id}|{number}|{name}".encode())
+
+
+def keyed_effect_id(name: str, key: str) -> str:
+    """The id of the effect with a business key, wherever it is called."""
+    return xxh3_128_hexdigest(f"key|{name}|{key}".encode())
+
+
+def doubt_id(effect: str, attempt: int) -> str:
+    """The id of the question whether an attempt at an effect happened."""
+    return xxh3_128_hexdigest(f"doubt|{effect}|{attempt}".encode())
+
+
+def gate_id(task_ns: str, number: int, digest: str) -> str:
+    """The id of the question of a task's n-th gate, which binds a value with this digest."""
+    return xxh3_128_hexdigest(f"gate|{task_ns}|{number}|{digest}".encode())

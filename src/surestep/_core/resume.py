@@ -15,7 +15,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from surestep._core.blueprint import ERROR, RESUME
-from surestep._core.commands import Save, Step, TaskRows
+from surestep._core.commands import Save, Step, TaskRows, UseLedger
+from surestep._core.effects import resolution_of
+from surestep._core.gates import Approve, Reject, as_decision, rejection_in
 from surestep._core.ids import NS_SEP, interrupt_id, recast
 from surestep._core.rows import ANSWER, Pending, TaskStatus
 from surestep._core.task import Task, handler
@@ -32,6 +34,7 @@ def reattach(run: Run, tasks: list[Task]) -> None:
     pending = run.pending
     if pending is None:
         return
+    held: list[Task] = []
     for task in list(tasks):
         status = pending.by_task.get(task.id)
         if status is None:
@@ -39,19 +42,24 @@ def reattach(run: Run, tasks: list[Task]) -> None:
         if not run.replaying and status.handled and status.error is not None and not status.finished:
             _hand_over(run, task, status, tasks)
         else:
-            _take_over(run, task, status)
+            _take_over(run, task, status, held)
+    if run.parked:  # a question is open still: what it holds goes on waiting with it
+        run.parked.update(dict.fromkeys(held, ()))
     if not run.request.answers.given and all(task.restored or task in run.parked for task in tasks):
         run.parked.clear()
 
 
-def _take_over(run: Run, task: Task, status: TaskStatus) -> None:
+def _take_over(run: Run, task: Task, status: TaskStatus, held: list[Task]) -> None:
     if status.finished and not run.replaying:
         task.writes = list(status.outputs)
         task.restored = True
         return
     task.answers = run.answers_of(task, status)
-    if not run.replaying and status.error is None and (questions := _unanswered(run, task, status)):
-        run.parked[task] = questions
+    if not run.replaying and status.error is None:
+        if questions := _unanswered(run, task, status):
+            run.parked[task] = questions
+        elif status.held:
+            held.append(task)
 
 
 def _unanswered(run: Run, task: Task, status: TaskStatus) -> tuple[Any, ...]:
@@ -76,7 +84,7 @@ def _hand_over(run: Run, task: Task, status: TaskStatus, tasks: list[Task]) -> N
     tasks.append(takes_over)
     assert run.pending is not None
     if (own := run.pending.by_task.get(takes_over.id)) is not None:
-        _take_over(run, takes_over, own)
+        _take_over(run, takes_over, own, [])
 
 
 def reaches_into(ns: str, task_ns: str) -> bool:
@@ -125,6 +133,42 @@ def take_answers(run: Run, resume: Any, old: bool) -> Step[None]:
     run.request.answers.by_id.update(answers)
     if not old:
         yield from _claim(run, pending, answers)
+
+
+def expire_gates(run: Run) -> Step[None]:
+    """Gates that nobody decided in time are answered by that (rule G2)."""
+    pending = run.pending
+    assert pending is not None
+    waiting = {question.id for question in _open_questions(run, pending)}
+    if not waiting:
+        return
+    asked = yield UseLedger("get_decisions", (run.thread_id,))
+    now = run.request.now()
+    for gate in asked:
+        if gate.kind == "ask" and gate.subject in waiting and gate.deadline is not None and gate.deadline <= now:
+            reason = f"nobody decided until {gate.deadline}"
+            answers: dict[str, Any] = {gate.subject: Reject(reason, expired=True)}
+            yield from _claim(run, pending, answers)
+            run.request.answers.by_id.update(answers)
+            pending.answers.update(answers)
+
+
+def record_decisions(run: Run) -> Step[None]:
+    """Keep what was approved and what was rejected; a rejection cancels what its scope holds (rule G3).
+
+    Done for answers of earlier runs too: one may have ended between the answer and this. The ledger takes a decision
+    once.
+    """
+    for subject, answer in run.request.answers.by_id.items():
+        rejection = rejection_in(answer)
+        if rejection is not None:
+            kind = "expire" if rejection.expired else "reject"
+            decided = run.decision(subject, kind, reason=rejection.reason)
+            yield UseLedger("decide", ([decided],), {"cancels": True})
+        elif isinstance(as_decision(answer), Approve):
+            yield UseLedger("decide", ([run.decision(subject, "approve")],))
+        elif (resolution := resolution_of(answer)) is not None:
+            yield UseLedger("decide", ([run.decision(subject, type(resolution).__name__.lower())],))
 
 
 def _open_questions(run: Run, pending: Pending) -> list[Any]:

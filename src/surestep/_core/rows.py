@@ -34,13 +34,14 @@ class Origin(NamedTuple):
 class TaskStatus:
     """The rows of one task, sorted by what they mean."""
 
-    __slots__ = ("answers", "error", "handled", "outputs", "questions")
+    __slots__ = ("answers", "error", "handled", "held", "outputs", "questions")
 
     def __init__(self) -> None:
         self.outputs: list[tuple[str, Any]] = []
         self.questions: tuple[Any, ...] = ()  # the Interrupts it raised last
         self.answers: list[Any] = []
         self.error: Any = None
+        self.held = False  # it waits for no answer of its own: an effect of it is held beside another's question
         self.handled = False  # its error is an error handler's business
 
     @property
@@ -101,6 +102,7 @@ class Pending:
     def _add_to(status: TaskStatus, channel: str, value: Any) -> None:
         if channel == INTERRUPT:
             status.questions = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+            status.held = not status.questions
         elif channel == RESUME:
             status.answers = list(value) if isinstance(value, (list, tuple)) else [value]
         elif channel == ERROR:

@@ -19,6 +19,7 @@ from surestep._core.begin import begin
 from surestep._core.blueprint import ERROR, HIDDEN, INTERRUPT, Blueprint
 from surestep._core.cache import Key, recall
 from surestep._core.commands import SETTLE, Commit, Emit, Save, Step, TaskRows
+from surestep._core.effects import Decision
 from surestep._core.emit import Show
 from surestep._core.events import RunStopped
 from surestep._core.head import FORMAT, Head, Mint, without_keys
@@ -29,7 +30,7 @@ from surestep._core.rows import Answers, Pending, TaskStatus
 from surestep._core.snapshot import checkpoint_payload
 from surestep._core.step import Superstep
 from surestep._core.task import Task
-from surestep.errors import GraphInterrupt, ThreadConflict
+from surestep.errors import GateClosed, GraphInterrupt, ThreadConflict
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +62,7 @@ class Request:
     after: Any = ()
     timed: bool = False  # steps have a time limit, which the driver knows
     caching: bool = False  # the driver has a cache
+    ledger: bool = False  # the saver, or that of an enclosing graph, keeps a ledger of effects
 
 
 class Outcome(NamedTuple):
@@ -130,6 +132,26 @@ class Run:
         self.step = -1
         self.stop = 0
 
+    @property
+    def thread_id(self) -> str:
+        return str(self.request.config.get("configurable", {}).get("thread_id"))
+
+    @property
+    def actor(self) -> str | None:
+        """Who runs it, for audits."""
+        found = self.request.config.get("configurable", {}).get("actor")
+        return None if found is None else str(found)
+
+    @property
+    def may_have_effects(self) -> bool:
+        """Whether a task of this step may have run before."""
+        return self.pending is not None or self.request.nested
+
+    @property
+    def root_checkpoint(self) -> str:
+        """The checkpoint of the outermost graph that this step belongs to."""
+        return self.request.parents.get("") or self.head.anchor.id
+
     # keeping
 
     def keep(self, task: Task, writes: Sequence[tuple[str, Any]], last: bool, urgent: bool = False) -> Step[None]:
@@ -142,6 +164,13 @@ class Run:
     def hold(self, task: Task, writes: Sequence[tuple[str, Any]]) -> None:
         """Keep a task's rows together with the step's checkpoint."""
         self.held.append((task, writes))
+
+    def store_head(self) -> Step[None]:
+        """Exit durability: keep the checkpoint stood on now, for something that hangs from it."""
+        if self.unsaved:
+            self.unsaved = False
+            yield self._commit(self.loaded_id, urgent=True)
+            self.loaded_id = self.head.anchor.id
 
     def _rows(self, task: Task, writes: Sequence[tuple[str, Any]]) -> TaskRows:
         untracked = self.blueprint.untracked
@@ -220,7 +249,16 @@ class Run:
         for task, writes in held:
             yield Save(self.head.ns, task.anchor.id, self._rows(task, writes))
 
-    # answers
+    # answers and decisions
+
+    def decision(self, subject: str, kind: str, **more: Any) -> Decision:
+        checkpoint = self.root_checkpoint
+        return Decision(self.thread_id, subject, kind, self.request.now(), self.actor, checkpoint_id=checkpoint, **more)
+
+    def asked_at_gate(self, pause: GateClosed) -> list[Decision]:
+        """The question of a gate, for the ledger."""
+        asked = pause.args[0]
+        return [self.decision(one.id, "ask", digest=pause.digest, deadline=pause.deadline) for one in asked]
 
     def answers_of(self, task: Task, status: TaskStatus | None) -> list[Any]:
         """The answers a task starts with: those it had, and those to the questions it asked since."""

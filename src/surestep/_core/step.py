@@ -19,24 +19,38 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from surestep._core import rows
+from surestep._core.admission import Admission
 from surestep._core.cache import recall_call, remember
-from surestep._core.commands import NEXT, Abandon, Answer, Next, Spawn, Step
-from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired, RunStopped, StepExpired
+from surestep._core.commands import NEXT, Abandon, Answer, Next, Spawn, Step, UseLedger
+from surestep._core.events import Abandoned, Asked, CallDropped, Called, Ended, Expired, Landed, RunStopped, StepExpired
 from surestep._core.messages import name_messages
 from surestep._core.retry import delay_before_retry
 from surestep._core.task import Call, Task, called, handler
-from surestep.errors import GraphBubbleUp, GraphInterrupt, NodeTimeoutError, ReplayMismatch, is_invalid_resume
+from surestep.errors import (
+    EffectAborted,
+    EffectCancelled,
+    EffectFenced,
+    EffectHeld,
+    EffectUnknown,
+    GateClosed,
+    GraphBubbleUp,
+    GraphInterrupt,
+    NodeTimeoutError,
+    ReplayMismatch,
+    is_invalid_resume,
+)
 
 if TYPE_CHECKING:
     from surestep._core.run import Run
 
 log = logging.getLogger("surestep")
+_THE_SAME_AGAIN = (ReplayMismatch, EffectUnknown, EffectAborted, EffectFenced)
 
 
 class Superstep:
     """The tasks of a step and how far they are."""
 
-    __slots__ = ("calls", "calm", "escaped", "failure", "live", "questions", "quiet", "run", "tasks")
+    __slots__ = ("calls", "calm", "effects", "escaped", "failure", "live", "questions", "quiet", "run", "tasks")
 
     def __init__(self, run: Run, tasks: list[Task]) -> None:
         self.run = run
@@ -46,6 +60,7 @@ class Superstep:
         self.calls: dict[rows.Position, Task] = {}  # called tasks that have returned
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
+        self.effects: Admission | None = None  # from the first call of an effect on
         # nobody wants to hear of a task's end
         self.calm = not run.show.modes and not run.to_cache  # a task's end is to be kept, and nothing else
         self.quiet = self.calm and not run.keeps
@@ -63,10 +78,10 @@ class Superstep:
         step = self.run.step if self.run.request.timed else None
         command, wait = Next(tuple(self.live), step), NEXT if step is None else Next((), step)
         try:
-            while self.live:
+            while self.live or (self.effects is not None and self.effects.flying):
                 event = yield command
                 command = wait
-                if type(event) is not Ended:
+                if type(event) is not Ended or self.effects is not None:
                     yield from self._other(event)
                 elif self.live.get(event.task) == event.attempt:
                     event.task.writes = event.writes
@@ -90,6 +105,42 @@ class Superstep:
         self._conclude()
 
     def _other(self, event: Any) -> Step[None]:
+        """What is not the plain end of an attempt; with effects about, that too."""
+        kind = type(event)
+        if kind is Asked or kind is Landed:
+            yield from self._about_effects(event)
+        elif kind is not Ended:
+            yield from self._about_tasks(event)
+        elif self.live.get(event.task) == event.attempt:
+            yield from self._ended(event)
+        if self.effects is not None:
+            yield from self.effects.decide()
+
+    def _about_effects(self, event: Any) -> Step[None]:
+        effects = self.effects = self.effects or Admission(self)
+        if type(event) is Asked:
+            yield from effects.ask(event.call)
+        else:
+            yield from effects.land(event.call, event.outcome)
+
+    def _ended(self, event: Ended) -> Step[None]:
+        task, error = event.task, event.error
+        task.writes = event.writes
+        if self.effects is not None:
+            yield from self.effects.ended(task)
+            if task in self.effects.held and not (isinstance(error, GraphInterrupt) and any(error.args)):
+                error = EffectHeld()
+        if isinstance(error, EffectCancelled):  # nobody caught it: the task ends without writes, its siblings go on
+            task.writes, error = [], None
+        if error is not None:
+            yield from self._broke(task, event.attempt, error)
+        else:
+            del self.live[task]
+            if self.run.blueprint.delta:
+                name_messages(self.run.blueprint.delta, event.writes)
+            yield from self._finished(task)
+
+    def _about_tasks(self, event: Any) -> Step[None]:
         if type(event) is Called:
             yield from self._called(event.call)
         elif type(event) is Expired and self.live.get(event.task) == event.attempt:
@@ -155,14 +206,16 @@ class Superstep:
     def _delay(self, task: Task, attempt: int, error: BaseException) -> float | None:
         if self.failure is not None or not isinstance(error, Exception):
             return None
-        if isinstance(error, ReplayMismatch) or is_invalid_resume(error):  # it would be the same again
+        if isinstance(error, _THE_SAME_AGAIN) or is_invalid_resume(error):  # it would be the same again
             return None
         return delay_before_retry(task.node.retry, error, attempt)
 
     def _paused(self, task: Task, pause: GraphInterrupt) -> Step[None]:
         run = self.run
         questions = tuple(pause.args[0]) if pause.args else ()
-        if questions:
+        if questions or isinstance(pause, EffectHeld):
+            if run.request.ledger and isinstance(pause, GateClosed):
+                yield UseLedger("decide", (run.asked_at_gate(pause),))
             if run.keeps:
                 yield from self._keep(task, rows.rows_of_pause(task.writes, questions))
             if run.show.modes:
@@ -188,6 +241,8 @@ class Superstep:
             yield from self._handle(task, by_handler, error)
         elif self.failure is None:
             self.failure = error
+            if self.effects is not None:
+                yield from self.effects.hold()
             for other, attempt in list(self.live.items()):
                 yield Abandon(other, attempt)
 
@@ -276,27 +331,32 @@ class Superstep:
     def _stop(self, reason: BaseException) -> Step[None]:
         """The step can't go on: let go of what runs, and keep what comes in, as far as the saver can."""
         self.failure = reason
+        if self.effects is not None:
+            yield from self.effects.fence()
         for task, attempt in list(self.live.items()):
             yield Abandon(task, attempt)
-        while self.live:
+        while self._under_way():
             try:
                 yield from self._drain()
             except Exception as error:
                 if error is not reason:
                     log.info("A result of a stopped step could not be kept: %s", error)
 
+    def _under_way(self) -> bool:
+        return bool(self.live or (self.effects is not None and self.effects.flying))
+
     def _drain(self) -> Step[None]:
-        while self.live:
+        while self._under_way():
             event = yield NEXT
-            if type(event) is Called:
+            kind = type(event)
+            if kind is Called:
                 yield Answer(event.call, None, Abandoned(started=False))
-            elif type(event) is Ended and self.live.get(event.task) == event.attempt:
-                event.task.writes = event.writes
-                if event.error is None:
-                    del self.live[event.task]
-                    yield from self._finished(event.task)
-                else:
-                    yield from self._broke(event.task, event.attempt, event.error)
+            elif kind is Asked or kind is Landed:
+                yield from self._about_effects(event)
+            elif kind is Ended and self.live.get(event.task) == event.attempt:
+                yield from self._ended(event)
+            if self.effects is not None:
+                yield from self.effects.wind_up()
 
     def _conclude(self) -> None:
         if self.failure is not None:

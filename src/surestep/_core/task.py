@@ -117,7 +117,7 @@ class Task:
 class Call:
     """A task called by a running one: what it runs and who waits for it."""
 
-    __slots__ = ("_origin", "future", "index", "name", "node", "parent", "raw")
+    __slots__ = ("_origin", "awaited", "future", "index", "name", "node", "parent", "raw")
 
     def __init__(self, parent: Task, index: int, name: str, node: NodePlan, raw: Any, future: Any) -> None:
         self.parent = parent
@@ -126,6 +126,7 @@ class Call:
         self.node = node
         self.raw = raw
         self.future = future
+        self.awaited = False  # whether its caller waits for it
         self._origin: Origin | None = None
 
     @property

@@ -10,22 +10,33 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import copy_context
 from typing import Any
 
-from surestep._core.commands import Abandon, Answer, Emit, Next, Spawn
-from surestep._core.events import Abandoned, CallDropped, Called, Ended, Expired, Part, RunStopped, StepExpired
+from surestep._core.commands import Abandon, Answer, Emit, Next, Spawn, Unstorable, UseLedger
+from surestep._core.events import (
+    Abandoned,
+    Awaited,
+    CallDropped,
+    Called,
+    Ended,
+    Expired,
+    Part,
+    RunStopped,
+    StepExpired,
+)
 from surestep._core.task import Call, Task
 from surestep._drive.body import body, run_async
 from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.driver import AT_ONCE, Caching, Driver, Loading, Saving
+from surestep._drive.effect import ahear
 from surestep._drive.env import Env
 from surestep._drive.gate import PATIENCE
 from surestep._drive.pace import Paced
-from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
+from surestep._drive.saving import BACKLOG, SaverCall, SaverPort, SerializationError
 from surestep._drive.scope import InScope
 from surestep._drive.sync import noted
 from surestep.errors import NodeCancelledError
@@ -41,6 +52,7 @@ class AsyncDriver(Driver):
         self.turns: dict[int, asyncio.Semaphore] = {}  # by depth of call: a task never waits for its caller's turn
         self.waiting: list[tuple[float, TaskContext]] = []  # attempts not started, with their delay
         self.pump: asyncio.Task[Any] | None = None  # goes on with the run while a lone attempt waits for calls
+        self.lone: TaskContext | None = None  # played in place
         self.player: asyncio.Task[Any] | None = None  # in which a lone attempt is played
         self.loop = asyncio.get_running_loop()
         self.inbox: deque[Any] = deque()
@@ -127,8 +139,13 @@ class AsyncDriver(Driver):
     def put(self, item: Any) -> None:
         """Take in an event or a part, from any thread."""
         if threading.get_ident() != self.thread:
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to hear of it
+            try:
                 self.loop.call_soon_threadsafe(self.put, item)
+            except RuntimeError:  # the loop is closed: nobody is left to hear of it
+                self.refuse(item)
+            return
+        if self.over:
+            self.refuse(item)
             return
         self.inbox.append(item)
         if self.wake is not None and not self.wake.done():
@@ -235,7 +252,11 @@ class AsyncDriver(Driver):
         """Run a lone attempt here: no task, no turn of the loop, in the attempt's own context all the same."""
         self.player = caller = asyncio.current_task()
         cancels = caller.cancelling() if caller is not None else 0
-        event: Any = await InScope(self._attempt(context, 0.0), context.scope)
+        self.lone = context
+        try:
+            event: Any = await InScope(self._attempt(context, 0.0), context.scope)
+        finally:
+            self.lone = None
         if self.pump is not None:
             self.put(event)
             event, self.pump = await self.pump, None
@@ -270,13 +291,14 @@ class AsyncDriver(Driver):
             started = True
             try:
                 if context.task.timeout is not None:
-                    watch = Watch(self, context)
+                    watch = context.watch = Watch(self, context)
                 tracer = self.env.tracer
                 played = run_async(body(context) if tracer is None else tracer.body(context), context)
                 await (played if self.gate is None else Paced(played, self.gate))
             finally:
                 if watch is not None:
                     watch.cancel()
+                    context.watch = None
                 if turns is not None:
                     turns.release()
         except asyncio.CancelledError as cancelled:
@@ -306,32 +328,95 @@ class AsyncDriver(Driver):
         self._stop_clock()
         if self.background is not None:
             await _through(self.background.close())
+        self.over = True
+        while self.inbox:
+            self.refuse(self.inbox.popleft())
 
     # called tasks
 
     def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
         """Start a task for a running one; a future of its result that fits the place it is called from."""
-        future: Any
-        if threading.get_ident() == self.thread:
-            future = self.loop.create_future()
-        else:
-            from concurrent.futures import Future
-
-            future = Future()
+        future = self._future()
         call = Call(context.task, context.next_number("calls"), name, spec, raw, future)
         future.add_done_callback(lambda done: self.put(CallDropped(call)) if done.cancelled() else None)
-        self.put(Called(call))
-        if self.pump is not None and self.pump.done():  # nobody would hear of the call
-            future.cancel()
-        elif context not in self.running:
-            self._start_pump(context)
+        future.call = call
+        self._post(context, Called(call), future)
         return future
+
+    def _future(self) -> Any:
+        """A future that fits the place it is waited for in."""
+        if threading.get_ident() == self.thread:
+            return LoopFuture(self)
+        from surestep._drive.future import CalledFuture
+
+        return CalledFuture(self)
+
+    def _post(self, context: TaskContext, event: Any, future: Any) -> None:
+        self.put(event)
+        if context is not self.lone:
+            return
+        if self.pump is not None and self.pump.done():  # nobody would hear of it
+            future.cancel()
+        else:
+            self._start_pump(context)
+
+    # effects
+
+    def post(self, context: TaskContext, event: Any) -> Any:
+        """Send an event with a call; the future of its answer."""
+        self.admitting = True
+        event.call.future = future = self._future()
+        self._post(context, event, future)
+        return future
+
+    @asynccontextmanager
+    async def turn_aside(self, context: TaskContext) -> AsyncIterator[None]:
+        """While a task waits for others to settle, its turn is theirs, and its clocks stand still."""
+        turns, watch = self._turns(context), context.watch
+        first = context.next_number("aside") == 0
+        if turns is not None and first:
+            turns.release()
+        if watch is not None and first:
+            watch.hold()
+        try:
+            yield
+        finally:
+            last = context.take_number("aside") == 0
+            if turns is not None and last:
+                await turns.acquire()
+            if watch is not None and last:
+                watch.go_on()
+
+    @contextmanager
+    def aside(self, context: TaskContext) -> Iterator[None]:
+        """The same for a thread of the task's."""
+        if self.over or (self.limit is None and context.watch is None):
+            yield
+            return
+        leave = self.turn_aside(context)
+        asyncio.run_coroutine_threadsafe(leave.__aenter__(), self.loop).result()
+        try:
+            yield
+        finally:
+            if not self.over:
+                asyncio.run_coroutine_threadsafe(leave.__aexit__(None, None, None), self.loop).result()
+
+    async def _use_ledger(self, command: UseLedger) -> Any:
+        method = getattr(self.env.ledger, f"a{command.method}")
+        try:
+            return await _through(method(*command.args, **command.kwargs))
+        except SerializationError as error:
+            raise Unstorable from error
+
+    async def _above(self, event: Any) -> Any:
+        assert self.env.parent is not None
+        return await ahear(self.env.parent, event)
 
     def _start_pump(self, context: TaskContext) -> None:
         """A lone attempt called a task: somebody else has to go on with the run."""
         if threading.get_ident() != self.thread:
             self.loop.call_soon_threadsafe(self._start_pump, context)
-        elif self.pump is None:
+        elif self.pump is None and context is self.lone:
             self.pump = self.loop.create_task(self._pump(context))
             self.pump.add_done_callback(self._pumped)
 
@@ -367,6 +452,22 @@ class AsyncDriver(Driver):
             future.set_result(command.value)
 
 
+class LoopFuture(asyncio.Future[Any]):
+    """A future of a called task, or of an answer, on the run's own loop; the core hears when somebody waits for it."""
+
+    def __init__(self, driver: AsyncDriver) -> None:
+        super().__init__(loop=driver.loop)
+        self.driver = driver
+        self.call: Call | None = None
+
+    def add_done_callback(self, callback: Any, *, context: Any = None) -> None:
+        super().add_done_callback(callback, context=context)
+        if self.call is not None and not self.call.awaited:
+            self.call.awaited = True
+            if self.driver.admitting:
+                self.driver.put(Awaited(self.call))
+
+
 async def aplayed(parts: AsyncIterator[Any], hear: Callable[[Part], Any]) -> Any:
     """What the core returned, once it has ended; `hear` is told of the parts before."""
     item: Any = None
@@ -379,13 +480,13 @@ async def aplayed(parts: AsyncIterator[Any], hear: Callable[[Part], Any]) -> Any
 class Watch:
     """The clocks of one attempt. Fires once; the core decides what follows."""
 
-    __slots__ = ("context", "driver", "idle", "last", "policy", "run", "started")
+    __slots__ = ("context", "driver", "held", "idle", "last", "policy", "run", "started")
 
     def __init__(self, driver: AsyncDriver, context: TaskContext) -> None:
         self.driver = driver
         self.context = context
         self.policy = context.task.timeout
-        self.started = self.last = time.monotonic()
+        self.started = self.last = self.held = time.monotonic()
         loop = driver.loop
         self.run = loop.call_later(self.policy.run_timeout, self._fire, "run") if self.policy.run_timeout else None
         self.idle = loop.call_later(self.policy.idle_timeout, self._look) if self.policy.idle_timeout else None
@@ -407,6 +508,21 @@ class Watch:
         self.cancel()
         elapsed = time.monotonic() - self.started
         self.driver.put(Expired(self.context.task, self.context.attempt, kind, elapsed))
+
+    def hold(self) -> None:
+        """The clocks stand still."""
+        self.cancel()
+        self.held = time.monotonic()
+
+    def go_on(self) -> None:
+        """They go on from where they stood."""
+        stood = time.monotonic() - self.held
+        self.started, self.last = self.started + stood, self.last + stood
+        if self.policy.run_timeout:
+            left = self.started + self.policy.run_timeout - time.monotonic()
+            self.run = self.driver.loop.call_later(max(left, 0.0), self._fire, "run")
+        if self.policy.idle_timeout:
+            self._look()
 
     def cancel(self) -> None:
         for timer in (self.run, self.idle):

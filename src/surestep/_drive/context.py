@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from surestep._answers import json_schema_of, parse_answer
 from surestep._context import current_task
 from surestep._core.blueprint import PREVIOUS, RESUME
-from surestep._core.ids import interrupt_id
+from surestep._core.gates import Answer, as_decision
+from surestep._core.ids import gate_id, interrupt_id
 from surestep._core.task import Task
-from surestep.errors import GraphInterrupt, NodeError
+from surestep.errors import GateClosed, GraphInterrupt, NodeError, mark_invalid_resume
 from surestep.integrations.ambient import show_config
 from surestep.runtime import ExecutionInfo, Runtime
 from surestep.types import Interrupt
@@ -31,14 +32,19 @@ class TaskContext:
     __slots__ = (
         "_config",
         "_runtime",
+        "aside",
         "attempt",
         "calls",
+        "effects",
         "env",
         "fenced",
+        "gates",
         "graphs",
+        "named",
         "progressed",
         "questions",
         "scope",
+        "watch",
         "task",
         "writes",
     )
@@ -50,9 +56,14 @@ class TaskContext:
         self.writes: list[tuple[str, Any]] = []
         self.fenced = False  # abandoned: nothing it does counts any more
         self.progressed: Callable[[bool], None] | None = None  # told of signs of life; True: an explicit heartbeat
+        self.aside = 0  # how many of its strands wait for the admission of an effect
         self.questions = 0  # how many answers it has asked for
         self.calls = 0  # how many tasks it has called
+        self.effects = 0  # how many effects it has called
+        self.gates = 0  # how many gates it has come to
+        self.named: dict[str, int] = {}  # how many effects of a name
         self.graphs = 0  # how many graphs have run in it
+        self.watch: Any = None  # the clocks of the attempt, if it has any
         self.scope: Any = None  # the context variables it runs with
         self._config: dict[str, Any] | None = None
         self._runtime: Runtime[Any] | None = None
@@ -178,11 +189,41 @@ class TaskContext:
         schema = json_schema_of(response_schema)
         raise GraphInterrupt((Interrupt(value, id=interrupt_id(self.task.ns, number), response_schema=schema),))
 
+    def gate(self, value: Any, digest: str, deadline: str | None) -> Answer:
+        """The decision on what a gate asks, or the pause that asks for it (`_core/gates.py`)."""
+        env = self.env
+        if env.saver is None and env.parent is not None:
+            return env.parent.gate(value, digest, deadline)
+        question = gate_id(self.task.ns, self.next_number("gates"), digest)
+        answers = env.run.request.answers
+        if question not in answers.by_id and answers.loose:
+            answers.by_id[question] = answers.loose.pop(0)
+        if question not in answers.by_id:
+            raise GateClosed((Interrupt(value, id=question),), digest or None, deadline)
+        decision = as_decision(answers.by_id[question])
+        if decision is None:
+            raise _no_decision(answers.by_id[question])
+        return decision
+
+    def next_effect(self, name: str) -> int:
+        """The number of the next effect of this name, from 0."""
+        with _numbering:
+            number = self.named.get(name, 0)
+            self.named[name] = number + 1
+        return number
+
     def next_number(self, what: str) -> int:
         """The number of the next of the `questions`, `calls` or `graphs`, from 0. A node's own threads may ask too."""
         with _numbering:
             number: int = getattr(self, what)
             setattr(self, what, number + 1)
+        return number
+
+    def take_number(self, what: str) -> int:
+        """Give a number back; the one that is next now."""
+        with _numbering:
+            number: int = getattr(self, what) - 1
+            setattr(self, what, number)
         return number
 
     # called tasks
@@ -198,6 +239,15 @@ def enter(context: TaskContext) -> None:
     current_task.set(context)
     if "langchain_core.runnables.config" in sys.modules:
         show_config(context)
+
+
+def _no_decision(answer: Any) -> TypeError:
+    error = TypeError(
+        f"A gate is answered by Approve(...) or Reject(reason), or by a dict with type 'approve' or 'reject', not by "
+        f"{answer!r}. The question is open again."
+    )
+    mark_invalid_resume(error)
+    return error
 
 
 def _nowhere(chunk: Any) -> None:

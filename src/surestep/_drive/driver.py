@@ -8,13 +8,16 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from surestep._core.commands import (
     Abandon,
     Answer,
+    AskAbove,
     Commit,
     Emit,
+    LandedAbove,
     ListCheckpoints,
     Load,
     Next,
@@ -24,12 +27,16 @@ from surestep._core.commands import (
     Save,
     Settle,
     Spawn,
+    Unstorable,
+    UseLedger,
 )
-from surestep._core.events import Part
+from surestep._core.effects import DONE, EffectCall, Outcome
+from surestep._core.events import Abandoned, Asked, Called, Landed, Part
 from surestep._drive.context import TaskContext
 from surestep._drive.env import Env, Sink
 from surestep._drive.gate import Gate
 from surestep._drive.saving import SaverCall, SaverPort
+from surestep.errors import EffectFenced
 
 Saving: TypeAlias = Save | Commit
 Loading: TypeAlias = Load | ListCheckpoints | Replay
@@ -54,6 +61,9 @@ class Driver:
     _load: Callable[[Loading], Any]
     _use_cache: Callable[[Caching], Any]
     _call: Callable[[SaverCall], Any]
+    _use_ledger: Callable[[UseLedger], Any]
+    _above: Callable[[Asked | Landed], Any]  # tells the enclosing run's driver, and waits for its answer
+    post: Callable[[TaskContext, Any], Any]  # an event with a call; the future of its answer
 
     def __init__(
         self,
@@ -80,6 +90,10 @@ class Driver:
         self.outbox: deque[Part] = deque()  # parts that came while the consumer could not look
         self.core: Any = None
         self.thread = threading.get_ident()
+        self.above_call: EffectCall | None = None  # what the graph around this one is asked, for effects of ours
+        self.admitting = False  # effects have been called
+        self.over = False  # nobody hears of events any more
+        env.driver = self
         self.gate = Gate(self.put, self.patience) if live else None
         put = self.put if self.gate is None else self.gate.put
         env.put_part = self.above.put if self.above is not None and not modes else put
@@ -105,8 +119,39 @@ class Driver:
             return self._resolve(command)
         if kind is Recall or kind is Remember:
             return self._use_cache(command)
+        if kind is UseLedger:
+            return self._use_ledger(command)
+        if kind is AskAbove or kind is LandedAbove:
+            return self._above(self._scope_event(kind))
         assert kind in (Load, ListCheckpoints, Replay)
         return self._load(command)
+
+    # effects
+
+    def _scope_event(self, kind: type) -> Asked | Landed:
+        """What the enclosing graph is told: ours would like to start effects; their wave has landed."""
+        parent = self.env.parent
+        assert parent is not None
+        if kind is AskAbove:
+            id = f"{self.env.ns}/{parent.next_effect('')}"
+            self.above_call = EffectCall(parent.task, parent.attempt, id)
+            return Asked(self.above_call)
+        assert self.above_call is not None
+        return Landed(self.above_call, Outcome(DONE))
+
+    @staticmethod
+    def refuse(event: Any) -> None:
+        """Answer whoever comes when the run is over."""
+        error: BaseException | None = None
+        if type(event) is Called:
+            error = Abandoned(started=False)
+        elif type(event) is Asked or type(event) is Landed:
+            error = EffectFenced(
+                f"Effect '{event.call.name}' was called by '{event.call.task.name}', whose run is over. Nothing was executed."
+            )
+        if error is not None:
+            with suppress(Exception):  # answered at the same moment
+                event.call.future.set_exception(error)
 
     # the stream
 

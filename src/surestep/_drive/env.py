@@ -67,6 +67,7 @@ class Env:
         "calls",
         "config",
         "custom",
+        "driver",
         "down",
         "durability",
         "is_async",
@@ -114,6 +115,7 @@ class Env:
         self.tracer: Any = None  # plays the bodies of nodes for somebody who listens to them
         self.custom = custom  # whether anybody listens to what nodes write to the stream
         self.run: Run
+        self.driver: Any  # of this run
         self.put_part: Callable[[Any], None]  # takes what nodes put on the stream
         self.calls: Callable[[TaskContext, str, Any, Any], Any]  # starts a called task
         self.down: Sink | None = None  # for the parts of nested graphs
@@ -142,6 +144,14 @@ class Env:
             if key in managed:
                 values[key] = managed[key].get(Position(run.step, run.stop))
         return values
+
+    @property
+    def ledger(self) -> Any:
+        """The saver that keeps the effects of this run: its own, or that of an enclosing one."""
+        env: Env = self
+        while env.saver is None and env.parent is not None:
+            env = env.parent.env
+        return env.saver
 
     # what nodes do
 

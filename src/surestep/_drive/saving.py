@@ -15,6 +15,7 @@ from surestep._core.commands import Commit, ListCheckpoints, Load, Replay, Save
 from surestep._core.events import Loaded
 from surestep._core.isolate import isolate
 from surestep._drive.context import public
+from surestep.checkpoint.serde.base import SerializationError as SerializationError
 from surestep.checkpoint.base import (
     CLAIM_KEY,
     HEAD_KEY,

@@ -11,11 +11,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from surestep._core.commands import NEXT, Abandon, Answer, Emit, Next, Spawn
+from surestep._core.commands import NEXT, Abandon, Answer, Emit, Next, Spawn, Unstorable, UseLedger
 from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive import crew
@@ -23,10 +24,12 @@ from surestep._drive.body import body, run_sync
 from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.driver import Caching, Driver, Loading, Saving
+from surestep._drive.effect import hear
 from surestep._drive.env import Env
 from surestep._drive.lanes import Lanes
-from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
+from surestep._drive.saving import BACKLOG, SaverCall, SaverPort, SerializationError
 
+WAKE = object()  # in the inbox: look again
 Parts = Iterator[tuple[tuple[str, ...], str, Any]]
 MAX_THREADS = min(32, (os.cpu_count() or 1) + 4)  # a run's default limit, as concurrent.futures has it
 
@@ -43,6 +46,8 @@ class SyncDriver(Driver):
         self.waiting: deque[tuple[float, Spawn]] = deque()  # attempts not started, with the time they are due
         self.lanes: dict[int, Lanes] = {}  # by depth of call: a task never waits for a thread that its caller holds
         self.background = Background(self.port) if self.port is not None and self.behind else None
+        self.lone: TaskContext | None = None  # runs on the run's own thread: whoever waits in it goes on with the run
+        self.pumping = threading.Lock()
         self.broken: BaseException | None = None  # what broke off a command (Ctrl-C) while a node waited
         self.deadline: tuple[int, float] | None = None  # of the step that is under way, if it has one
 
@@ -85,6 +90,7 @@ class SyncDriver(Driver):
             self._unread()
             if self.background is not None:
                 self.background.close()
+            self._close_inbox()
 
     def _finish(self, core: Any) -> None:
         """The caller is gone: let the core settle, show nothing more."""
@@ -159,20 +165,27 @@ class SyncDriver(Driver):
             if not (self.lanes and self._busy()):
                 return self._run_here(waiting.popleft()[1] if waiting else Spawn(starts[0], 1, 0.0))
         self._queue(command)
-        item = self._take()
-        while type(item) is Part:
-            self.outbox.append(item)
-            if self.modes:
-                return None  # let the consumer have it first
+        while True:
             item = self._take()
-        return item
+            if type(item) is Part:
+                self.outbox.append(item)
+                if self.modes:
+                    return None  # let the consumer have it first
+            elif item is not WAKE:
+                return item
 
     def _run_here(self, lone: Spawn) -> Ended:
         if lone.delay:
             time.sleep(lone.delay)
         self.contexts[lone.task] = context = TaskContext(self.env, lone.task, lone.attempt)
         self.thread = threading.get_ident()
+        self.lone = context
         event = copy_context().run(attempt, context)
+        self.lone = None
+        if self.pumping.locked():  # a thread of the node's goes on with the run: it is this thread's turn again
+            self.inbox.put(WAKE)
+            with self.pumping:
+                pass
         if not self.inbox.empty():
             self._collect()
         if self.broken is not None:  # the core does not wait for this event yet
@@ -209,8 +222,11 @@ class SyncDriver(Driver):
 
     def _wait(self) -> Any:
         """The next event; parts go to the outbox."""
-        while type(item := self._take()) is Part:
-            self.outbox.append(item)
+        while type(item := self._take()) is Part or item is WAKE:
+            if type(item) is Part:
+                self.outbox.append(item)
+            elif self.pumping.locked():
+                return item
         return item
 
     def _collect(self) -> None:
@@ -243,7 +259,7 @@ class SyncDriver(Driver):
         self.lanes[depth].start(context)
 
     def _busy(self) -> bool:
-        return any(lanes.busy for lanes in self.lanes.values())
+        return any(lanes.busy or lanes.away for lanes in self.lanes.values())
 
     def _abandon(self, command: Abandon) -> None:
         """A thread can't be stopped: only what has not started is taken back."""
@@ -267,7 +283,7 @@ class SyncDriver(Driver):
 
     def _resolve(self, command: Answer) -> None:
         future = command.call.future
-        if future.cancelled():
+        if future.done():  # whoever waited has given up
             return
         if command.error is not None:
             future.set_exception(command.error)
@@ -277,23 +293,75 @@ class SyncDriver(Driver):
     def call(self, context: TaskContext, name: str, spec: Any, raw: Any) -> Any:
         """Start a task for a running one; a future of its result."""
         future = waitable(self)
-        self.inbox.put(Called(Call(context.task, context.next_number("calls"), name, spec, raw, future)))
+        future.call = call = Call(context.task, context.next_number("calls"), name, spec, raw, future)
+        self._post(Called(call))
         return future
 
-    def pump(self, done: Callable[[], bool]) -> None:
-        """Go on with the run while its own thread waits, inside a node, for a called task."""
-        while not done():
-            if self.broken is not None:
-                raise self.broken
-            event = self._wait()
-            try:
-                command = self.core.send(event)
-                while type(command) is not Next:
-                    command = self._unseen(command)
-            except BaseException as error:
-                self.broken = error
-                raise
-            self._queue(command)
+    def pump_for(self, done: Callable[[], bool]) -> None:
+        """Go on with the run while its own thread runs a node, which waits here or in a thread of its own."""
+        while not done() and self.lone is not None:
+            with self.pumping:
+                if not done() and self.lone is not None:
+                    self._pump_one()
+
+    def _pump_one(self) -> None:
+        if self.broken is not None:
+            raise self.broken
+        if (event := self._wait()) is WAKE:
+            return
+        try:
+            command = self.core.send(event)
+            while type(command) is not Next:
+                command = self._unseen(command)
+        except BaseException as error:
+            self.broken = error
+            raise
+        self._queue(command)
+
+    # effects
+
+    def post(self, context: TaskContext, event: Any) -> Any:
+        """Send an event with a call; the future of its answer."""
+        self.admitting = True
+        event.call.future = future = waitable(self)
+        self._post(event)
+        return future
+
+    def _post(self, event: Any) -> None:
+        self.inbox.put(event)
+        if self.over:
+            self.refuse(event)
+
+    def _close_inbox(self) -> None:
+        """Nobody hears of events any more: who still sends some is told."""
+        self.over = True
+        while not self.inbox.empty():
+            self.refuse(self.inbox.get_nowait())
+
+    @contextmanager
+    def aside(self, context: TaskContext) -> Iterator[None]:
+        """While a task waits for others to settle, its lane is free for them."""
+        lanes = self.lanes.get(context.task.depth)
+        if lanes is None or context is self.lone:
+            yield
+            return
+        if context.next_number("aside") == 0:  # the first of its threads to wait
+            lanes.step_aside()
+        try:
+            yield
+        finally:
+            if context.take_number("aside") == 0:
+                lanes.come_back()
+
+    def _use_ledger(self, command: UseLedger) -> Any:
+        try:
+            return getattr(self.env.ledger, command.method)(*command.args, **command.kwargs)
+        except SerializationError as error:
+            raise Unstorable from error
+
+    def _above(self, event: Any) -> Any:
+        assert self.env.parent is not None
+        return hear(self.env.parent, event)
 
 
 def played(parts: Iterator[Part], hear: Callable[[Part], Any]) -> Any:
@@ -326,20 +394,9 @@ def noted(error: BaseException, context: TaskContext) -> BaseException:
 
 def waitable(driver: SyncDriver) -> Any:
     """A future whose `result()` may be waited for on the run's own thread too."""
-    from concurrent.futures import Future
+    from surestep._drive.future import CalledFuture
 
-    class CalledFuture(Future[Any]):
-        def result(self, timeout: float | None = None) -> Any:
-            if not self.done() and threading.get_ident() == driver.thread:
-                driver.pump(self.done)
-            return super().result(timeout)
-
-        def exception(self, timeout: float | None = None) -> BaseException | None:
-            if not self.done() and threading.get_ident() == driver.thread:
-                driver.pump(self.done)
-            return super().exception(timeout)
-
-    return CalledFuture()
+    return CalledFuture(driver)
 
 
 class Background:

@@ -18,6 +18,7 @@ from surestep._drive.env import Env
 from surestep._drive.saving import SaverPort
 from surestep.callbacks import graph_handlers
 from surestep.checkpoint.base import EXCLUDED_METADATA_KEYS
+from surestep.checkpoint.base._ledger import has_ledger
 from surestep.checkpoint.base.id import next_checkpoint_id
 from surestep.runtime import RunControl, Runtime, ServerInfo
 
@@ -147,6 +148,7 @@ def make_request(graph: Any, call: Call, env: Env, place: Place, durability: str
         after=call.interrupt_after or graph.interrupt_after_nodes,
         timed=graph.step_timeout is not None,
         caching=env.cache is not None,
+        ledger=has_ledger(env.ledger),
     )
     if parent is not None:
         request.answers = parent.env.run.request.answers

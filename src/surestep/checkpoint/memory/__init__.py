@@ -42,6 +42,7 @@ from surestep.checkpoint.base._shared import (
 )
 from surestep.checkpoint.base._types import SEEN_KEY, check_filter, check_limit, matches
 from surestep.checkpoint.memory._keeping import Keeping
+from surestep.checkpoint.memory._ledger import MemoryLedger
 from surestep.checkpoint.memory._persistent import PersistentDict
 from surestep.checkpoint.memory._rows import (
     LONGEST,
@@ -72,6 +73,7 @@ def _namespaces() -> defaultdict[str, dict[str, Row]]:
 
 
 class InMemorySaver(
+    MemoryLedger,
     Keeping,
     AbstractContextManager["InMemorySaver"],
     AbstractAsyncContextManager["InMemorySaver"],
@@ -82,7 +84,7 @@ class InMemorySaver(
     which is written when the saver is closed (`with InMemorySaver(...) as saver`).
     """
 
-    __slots__ = ("_heads", "_last", "_lock")
+    __slots__ = ("_decisions", "_effects", "_heads", "_last", "_lock")
 
     writes_inline: ClassVar[bool] = True
 
@@ -96,6 +98,8 @@ class InMemorySaver(
         # In slots: people print this object's attributes to see what is stored, and that is all they should
         # see.
         self._lock = RLock()
+        self._effects = {}
+        self._decisions = {}
         self._heads: dict[Place, tuple[int, str]] = {}
         self._last: dict[Place, tuple[str, int]] = {}  # stored last, and how many rows it takes to make it whole
         for section in ("storage", "writes", "blobs"):

@@ -29,7 +29,7 @@ def driven(calls: Calls[R], do: Callable[[Any], Any]) -> R:
 async def adriven(calls: Calls[R], do: Callable[[Any], Awaitable[Any]]) -> R:
     """The same, where `do` gives something to be awaited."""
     result: Any = None
-    failure: Exception | None = None
+    failure: BaseException | None = None
     while True:
         try:
             asked = calls.send(result) if failure is None else calls.throw(failure)
@@ -38,7 +38,7 @@ async def adriven(calls: Calls[R], do: Callable[[Any], Awaitable[Any]]) -> R:
         result, failure = None, None
         try:
             result = await do(asked)
-        except Exception as error:
+        except BaseException as error:
             failure = error
 
 

@@ -1,7 +1,7 @@
 """Calls that change the world outside the graph: a payment, an e-mail, a ticket.
 
-A function with `@effect` is guarded when a node calls it: it starts only when nothing beside it waits for a decision, it
-happens once however often the node runs, it is refused after a cancel, and what may have happened is asked about.
+A function with `@effect` is guarded when a node calls it: it starts only when nothing beside it waits for a decision,
+it happens once however often the node runs, it is refused after a cancel, and what may have happened is asked about.
 See docs/effects.md.
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
-from surestep._core.effects import Abort, Completed, Decision, EffectRecord, Options, Retry
+from surestep._core.effects import Abort, Completed, Options, Retry
 from surestep._core.gates import Approve, Reject
-from surestep._drive.effect import Intent, RunningEffect, aperform, perform, running_effect
+from surestep._drive.effect import Intent, RunningEffect, perform, running_effect
 from surestep._policies import RetryPolicy
+from surestep._records import Decision, EffectRecord
 from surestep.errors import (
     EffectAborted,
     EffectCancelled,
@@ -42,10 +43,22 @@ __all__ = (
     "Reject",
     "Retry",
     "RunningEffect",
+    "ThreadEffects",
     "current_effect",
     "effect",
     "gate",
 )
+
+
+class ThreadEffects(NamedTuple):
+    """What a thread did outside of its graph, or is not to do, and what was decided about it."""
+
+    effects: tuple[EffectRecord, ...]
+    decisions: tuple[Decision, ...]
+
+
+for _class in (Abort, Approve, Completed, Decision, EffectRecord, Reject, Retry, RunningEffect):
+    _class.__module__ = __name__  # where they are public, and what they are stored under
 
 P = ParamSpec("P")
 T = TypeVar("T", covariant=True)
@@ -119,7 +132,9 @@ def current_effect() -> RunningEffect:
     """
     found = running_effect.get()
     if found is None:
-        raise EffectError("current_effect() was called outside the body of an effect: there is no idempotency key here.")
+        raise EffectError(
+            "current_effect() was called outside the body of an effect: there is no idempotency key here."
+        )
     return found
 
 
@@ -148,6 +163,8 @@ def _wrapped(function: Any, options: Options, key: Callable[..., Any] | None) ->
 
         @functools.wraps(function)
         async def guarded(*args: Any, **kwargs: Any) -> Any:
+            from surestep._drive.effect_async import aperform  # here: it brings asyncio along
+
             return await aperform(intent_of(args, kwargs))
 
     else:

@@ -35,6 +35,7 @@ __all__ = (
     "NodeInterrupt",
     "NodeTimeoutError",
     "ParentCommand",
+    "RecordedError",
     "ReplayMismatch",
     "TaskNotFound",
     "ThreadConflict",
@@ -425,6 +426,11 @@ class EffectUnknown(Exception):
     def __init__(self, message: str = "It is not known whether the effect happened.", *, effect_id: str = "") -> None:
         super().__init__(message)
         self.effect_id = effect_id
+
+
+class RecordedError(Exception):
+    """Stands for the error that an effect failed with in another process, whose class is not loaded in this one. The
+    text names it."""
 
 
 class EffectAborted(Exception):

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from surestep._executable import PregelExecutableTask
+    from surestep._records import EffectRecord
     from surestep._stream_types import (
         CheckpointPayload,
         CheckpointStreamPart,
@@ -260,6 +261,21 @@ class PregelTask(NamedTuple):
     interrupts: tuple[Interrupt[Any], ...] = ()
     state: RunnableConfig | StateSnapshot | None = None
     result: Any | None = None
+
+    @property
+    def effects(self) -> tuple[EffectRecord, ...]:
+        """Its effects that are held: they start after the decision that the thread waits for."""
+        return ()
+
+
+class HeldTask(PregelTask):
+    """A task that is held at effects."""
+
+    held: tuple[EffectRecord, ...] = ()
+
+    @property
+    def effects(self) -> tuple[EffectRecord, ...]:
+        return self.held
 
 
 class StateSnapshot(NamedTuple):

@@ -17,7 +17,7 @@ A8. An eager effect waits for nobody and holds nobody up; ledger, fence and open
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surestep._core import doubt
 from surestep._core.commands import SETTLE, Answer, AskAbove, LandedAbove, Step, Unstorable, UseLedger
@@ -30,13 +30,13 @@ from surestep._core.effects import (
     HELD,
     UNKNOWN,
     EffectCall,
-    EffectRecord,
-    Move,
     Outcome,
     Verdict,
+    moved,
     other_intent,
     unasked,
 )
+from surestep._records import EffectRecord
 from surestep.errors import EffectCancelled, EffectFenced, EffectHeld, EffectUnknown, ReplayMismatch
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Admission:
         if call.options is not None:
             outcome = yield from self._keep_outcome(call, outcome)
         if self.eager.pop(call.id, None) is not None:
-            yield self._release(call, outcome)
+            yield from self._release(call, outcome)
             return
         self.flying.pop(call.id, None)
         self.landed.append((call, outcome))
@@ -178,7 +178,7 @@ class Admission:
             yield from self._admit_own(own, flight)
 
     def _admit_own(self, calls: Sequence[EffectCall], flight: dict[str, EffectCall]) -> Step[None]:
-        moves = [Move(doubt.move_of(call), self._record(call, ADMITTED)) for call in calls]
+        moves = [moved(doubt.move_of(call), self._record(call, ADMITTED)) for call in calls]
         try:
             refused = yield UseLedger("move_effects", (moves,))
         except Unstorable as error:  # arguments that can't be stored: nothing has started
@@ -211,17 +211,23 @@ class Admission:
                 pass
         landed, self.landed = self.landed, []
         for call, outcome in landed:
-            yield self._release(call, outcome)
+            yield from self._release(call, outcome)
         twins, self.asking = self.asking, []
         for call in twins:  # the same intent, asked for while it was under way
             record = self.records.get(call.id)
             if record is None or not (yield from self.answer_from(record, call)):
                 self.asking.append(call)
 
-    def _release(self, call: EffectCall, outcome: Outcome) -> Answer:
+    def _release(self, call: EffectCall, outcome: Outcome) -> Step[None]:
+        """Let a task go on whose effect has landed."""
         if self.step.live.get(call.task) != call.attempt:
-            return Answer(call, None, _fenced(call))
-        return Answer(call, Verdict("replay", outcome.value), outcome.error)
+            yield Answer(call, None, _fenced(call))
+        elif outcome.state == UNKNOWN and doubt.may_be_told(call):
+            call.resolution = None
+            if not (yield from doubt.resolve(self, self.records[call.id], call)):
+                self.asking.append(call)
+        else:
+            yield Answer(call, Verdict("replay", outcome.value), outcome.error)
 
     # answers from what is known
 
@@ -264,7 +270,7 @@ class Admission:
             checkpoint_id=self.run.root_checkpoint,
             task_id=call.owner,
             node=call.task.name,
-            key=call.key,
+            business_key=call.key,
             position=call.position,
             digest=call.digest,
             attempt=(known.attempt if known is not None else 0) + (state == ADMITTED),
@@ -281,7 +287,7 @@ class Admission:
         record = self.records[call.id]._replace(late=late, changed_at=self.run.request.now())
         try:
             kept = _with_outcome(record, outcome)
-            refused = yield UseLedger("move_effects", ([Move(_LANDING[outcome.state], kept)],))
+            refused = yield UseLedger("move_effects", ([moved(_LANDING[outcome.state], kept)],))
         except Unstorable as unstorable:
             error = unstorable.__cause__
             problem = EffectUnknown(
@@ -290,9 +296,9 @@ class Admission:
                 effect_id=call.id,
             )
             problem.__cause__ = error
-            outcome = Outcome(UNKNOWN, error=problem)
-            kept = _with_outcome(record, outcome)
-            refused = yield UseLedger("move_effects", ([Move("doubt", kept)],))
+            outcome = Outcome(FAILED, error=problem)  # to its caller: there is nothing to be found out
+            kept = _with_outcome(record, outcome)._replace(state=UNKNOWN)
+            refused = yield UseLedger("move_effects", ([moved("doubt", kept)],))
         self.records[call.id] = kept if refused[0] is None else refused[0]
         return outcome
 
@@ -302,7 +308,7 @@ class Admission:
         """Nothing starts now: who asks is held."""
         calls, self.asking = self.asking, []
         own = [call for call in calls if call.options is not None and call.id not in self.flying]
-        moves = [Move("hold", self._record(call, HELD)) for call in own]
+        moves = [moved("hold", self._record(call, HELD)) for call in own]
         if moves:
             yield from self._make_durable()
             refused = yield UseLedger("move_effects", (moves,))
@@ -333,7 +339,7 @@ class Admission:
     def _fence(self, call: EffectCall) -> Step[None]:
         if call.options is not None and call.id not in self.records:
             try:
-                yield UseLedger("move_effects", ([Move("fence", self._record(call, FENCED))],))
+                yield UseLedger("move_effects", ([moved("fence", self._record(call, FENCED))],))
             except Exception:  # a note for audits: the refusal does not hang from it
                 pass
         yield Answer(call, None, _fenced(call))
@@ -355,15 +361,16 @@ def _with_outcome(record: EffectRecord, outcome: Outcome) -> EffectRecord:
 
 def _fenced(call: EffectCall) -> EffectFenced:
     return EffectFenced(
-        f"Effect '{call.name}' was called by attempt {call.attempt} of '{call.task.name}', which does not count any more "
-        "(it timed out, was cancelled, or its run is over). Nothing was executed."
+        f"Effect '{call.name}' was called by attempt {call.attempt} of '{call.task.name}', which does not count any "
+        "more (it timed out, was cancelled, or its run is over). Nothing was executed."
     )
 
 
 def _cancelled(record: EffectRecord) -> EffectCancelled:
     why = f": {record.reason}" if record.reason else ""
     return EffectCancelled(
-        f"Effect '{record.name}' was held beside a decision and cancelled with it{why}. It was not executed and will not be.",
+        f"Effect '{record.name}' was held beside a decision and cancelled with it{why}. It was not executed and will "
+        "not be.",
         effect_id=record.id,
         reason=record.reason,
         actor=record.actor,
@@ -375,7 +382,8 @@ def _changed(call: EffectCall, difference: str) -> ReplayMismatch:
     return ReplayMismatch(
         f"'{call.name}' was called as {where}, but {difference}. A record belongs to one call with its arguments, so "
         "nothing was run or handed out. Run the thread with the code that it was paused in, and give an effect only "
-        "arguments that are the same when the node runs again (no clock, no random id); another intent needs another key.",
+        "arguments that are the same when the node runs again (no clock, no random id); another intent needs another "
+        "key.",
         task=call.name,
         position=call.position,
     )

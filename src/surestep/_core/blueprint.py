@@ -53,6 +53,7 @@ class NodeLike(Protocol):
     cache_policy: Any
     is_error_handler: bool
     error_handler_node: str | None
+    gate: bool
 
     close: Callable[[Any, Sequence[tuple[str, Any]], Callable[[str], Any]], Sequence[tuple[str, Any]]] | None
 
@@ -69,6 +70,7 @@ class NodePlan:
     __slots__ = (
         "cache_policy",
         "consumes",
+        "gate",
         "handler",
         "hidden",
         "id_parts",
@@ -105,6 +107,7 @@ class NodePlan:
         self.hidden = HIDDEN in self.tags
         self.retry: tuple[Any, ...] = tuple(spec.retry_policy or ()) or tuple(retry)
         self.timeout = spec.timeout
+        self.gate = spec.gate
         self.is_handler = spec.is_error_handler
         self.handler = spec.error_handler_node
         self.cache_policy = spec.cache_policy
@@ -133,6 +136,7 @@ class Blueprint:
         "channels",
         "delta",
         "finishing",
+        "gated",
         "input_channels",
         "managed",
         "name",
@@ -174,6 +178,7 @@ class Blueprint:
         for node in self.nodes.values():
             node.cache_policy = None if node.is_handler else node.cache_policy or cache_policy
         self.caches = any(node.cache_policy is not None for node in self.nodes.values())
+        self.gated = any(node.gate for node in self.nodes.values())
         self.input_channels = input_channels
         self.output_channels = output_channels
         self.stream_channels = stream_channels

@@ -2,11 +2,11 @@
 
 Rules (D1 and so on; INVARIANTS.md says which tests prove them):
 D1. Nothing in doubt is run again unless its declaration or somebody says so.
-D2. `ask`: the run pauses with a question that names the effect, its arguments and its idempotency key. It is answered by
-    Completed, Retry or Abort, once; after a Retry that ends in doubt again it is another question.
+D2. `ask`: the run pauses with a question that names the effect, its arguments and its idempotency key. It is answered
+    by Completed, Retry or Abort, once; after a Retry that ends in doubt again it is another question.
 D3. `fail`: the call raises EffectUnknown; the record stays in doubt.
 D4. `retry`: the body runs again under the same idempotency key.
-D5. A read-back function is asked; what it can't tell stays in doubt.
+D5. A read-back function is asked; what it can't tell stays in doubt, and so does what ends in doubt again after it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from surestep._core.commands import Answer, Step, UseLedger
-from surestep._core.effects import Abort, Completed, EffectCall, EffectRecord, Move, Resolution, Verdict, resolution_of
+from surestep._core.effects import Abort, Completed, EffectCall, Resolution, Verdict, moved, resolution_of
 from surestep._core.effects import Retry as RunAgain
 from surestep._core.ids import doubt_id
+from surestep._records import EffectRecord
 from surestep.errors import EffectAborted, EffectUnknown, GraphInterrupt
 from surestep.types import Interrupt
 
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 def move_of(call: EffectCall) -> str:
     """How a call's record comes to be admitted: as a new one, or out of a doubt."""
     return "retry" if isinstance(call.resolution, RunAgain) else "admit"
+
+
+def may_be_told(call: EffectCall) -> bool:
+    """Whether somebody is to be asked at once when the body itself can't tell. To run it again at once would be to
+    insist: `retry` is for those who come back later."""
+    if call.options is None:
+        return False
+    return call.options.on_unknown == "ask" or (callable(call.options.on_unknown) and call.resolution is None)
 
 
 def resolve(admission: Admission, record: EffectRecord, call: EffectCall) -> Step[bool]:
@@ -58,18 +67,16 @@ def resolve(admission: Admission, record: EffectRecord, call: EffectCall) -> Ste
     return True
 
 
-def _settle(
-    admission: Admission, record: EffectRecord, call: EffectCall, resolution: Completed | Abort
-) -> Step[None]:
+def _settle(admission: Admission, record: EffectRecord, call: EffectCall, resolution: Completed | Abort) -> Step[None]:
     """Record what was said of it, and answer by that."""
     now, actor = admission.run.request.now(), admission.run.actor
     if isinstance(resolution, Completed):
         kept = record._replace(state="done", result=resolution.result, actor=actor, changed_at=now)
-        move, verdict, error = Move("complete", kept), Verdict("replay", resolution.result), None
+        move, verdict, error = moved("complete", kept), Verdict("replay", resolution.result), None
     else:
         error = EffectAborted(f"Effect '{record.name}' was given up{_because(resolution.reason)}.")
         kept = record._replace(state="failed", result=error, reason=resolution.reason, actor=actor, changed_at=now)
-        move, verdict = Move("abort", kept), None
+        move, verdict = moved("abort", kept), None
     (there,) = yield UseLedger("move_effects", ([move],))
     if there is not None:  # somebody was faster: theirs counts
         admission.records[call.id] = there
@@ -97,7 +104,8 @@ def as_question(record: EffectRecord, call: EffectCall) -> dict[str, Any]:
 
 def _unknown(record: EffectRecord) -> EffectUnknown:
     return EffectUnknown(
-        f"It is not known whether effect '{record.name}' ({record.id}) happened: it was started and nobody recorded what "
+        f"It is not known whether effect '{record.name}' ({record.id}) happened: it was started and nobody recorded "
+        "what "
         "came of it. It was not run again.",
         effect_id=record.id,
     )

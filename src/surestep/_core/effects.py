@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from surestep._records import EffectRecord, Move
+
 if TYPE_CHECKING:
     from surestep._core.task import Task
 
@@ -47,59 +49,9 @@ MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
 }
 
 
-class EffectRecord(NamedTuple):
-    """An effect as the ledger knows it. Times are ISO 8601, UTC.
-
-    id: also its idempotency key. key: its business key, None for one known by its position. position: the how manyth
-    effect of its task it was. digest: of its arguments. attempt: how often its body was started. late: its outcome
-    came after its run had lost the right to it. reason, actor: of the last decision about it.
-    """
-
-    id: str
-    thread_id: str
-    name: str
-    state: str
-    checkpoint_ns: str = ""
-    checkpoint_id: str = ""  # of the outermost graph, when the effect was asked for
-    task_id: str = ""
-    node: str = ""
-    key: str | None = None
-    position: int = 0
-    digest: str = ""
-    attempt: int = 0
-    arguments: Any = None
-    result: Any = None  # or the exception that it failed with
-    late: bool = False
-    reason: str | None = None
-    actor: str | None = None
-    asked_at: str = ""
-    changed_at: str = ""
-
-
-class Move(NamedTuple):
-    """A move of a record, and the record as it is afterwards."""
-
-    kind: str
-    record: EffectRecord
-
-    @property
-    def allowed(self) -> frozenset[str]:
-        return MOVES[self.kind][0]
-
-
-class Decision(NamedTuple):
-    """Something that was decided about a thread, for audits: `kind` is what (ask, approve, reject, expire, cancel,
-    complete, retry, abort), `subject` the question or effect that it was about."""
-
-    thread_id: str
-    subject: str
-    kind: str
-    at: str
-    actor: str | None = None
-    reason: str | None = None
-    digest: str | None = None
-    checkpoint_id: str = ""
-    deadline: str | None = None  # of a gate
+def moved(kind: str, record: EffectRecord) -> Move:
+    """A move of the state machine, to what the record is afterwards."""
+    return Move(kind, MOVES[kind][0], record)
 
 
 # answers to "it may have happened"
@@ -218,5 +170,5 @@ def other_intent(record: EffectRecord, call: EffectCall) -> str | None:
 def unasked(records: Sequence[EffectRecord], asked: set[str]) -> EffectRecord | None:
     """The first effect with an outcome that a task, running again, has not come to."""
     begun = [record for record in records if record.state in (DONE, FAILED, UNKNOWN, ADMITTED)]
-    left = [record for record in begun if record.id not in asked and record.key is None]
+    left = [record for record in begun if record.id not in asked and record.business_key is None]
     return min(left, key=lambda record: record.position, default=None)

@@ -19,7 +19,6 @@ from surestep._core.begin import begin
 from surestep._core.blueprint import ERROR, HIDDEN, INTERRUPT, Blueprint
 from surestep._core.cache import Key, recall
 from surestep._core.commands import SETTLE, Commit, Emit, Save, Step, TaskRows
-from surestep._core.effects import Decision
 from surestep._core.emit import Show
 from surestep._core.events import RunStopped
 from surestep._core.head import FORMAT, Head, Mint, without_keys
@@ -30,6 +29,7 @@ from surestep._core.rows import Answers, Pending, TaskStatus
 from surestep._core.snapshot import checkpoint_payload
 from surestep._core.step import Superstep
 from surestep._core.task import Task
+from surestep._records import Decision
 from surestep.errors import GateClosed, GraphInterrupt, ThreadConflict
 
 

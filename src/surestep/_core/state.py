@@ -17,7 +17,8 @@ from typing import Any
 from surestep._core.apply import apply_edits, apply_writes
 from surestep._core.begin import input_task, input_writes, load, restore
 from surestep._core.blueprint import BRANCH, END, INPUT, INTERRUPT, RESUME, TASKS, Blueprint
-from surestep._core.commands import ListCheckpoints, Next, Save, Step, TaskRows
+from surestep._core.commands import ListCheckpoints, Next, Save, Step, TaskRows, UseLedger
+from surestep._core.effects import HELD
 from surestep._core.head import Head
 from surestep._core.ids import id_from, interrupt_id
 from surestep._core.plan import plan
@@ -25,9 +26,10 @@ from surestep._core.rows import Pending, TaskStatus
 from surestep._core.run import Run
 from surestep._core.snapshot import child_config, config_at, status_of, task_result
 from surestep._core.task import Task
+from surestep._records import EffectRecord
 from surestep.channels.base import MISSING
 from surestep.errors import InvalidUpdateError
-from surestep.types import Interrupt, PregelTask, StateSnapshot, StateUpdate
+from surestep.types import HeldTask, Interrupt, PregelTask, StateSnapshot, StateUpdate
 
 log = logging.getLogger("surestep")
 Child = Callable[[Task], "tuple[Blueprint, str] | None"]  # the graph in a task's node, and its namespace
@@ -77,7 +79,13 @@ def _snapshot(run: Run, saved: Any, live: bool, child: Child | None) -> Step[Sta
     states, keys = {}, blueprint.stream_channels
     for task in tasks:
         states[task] = yield from _state_of_child(run, task, child)
-    shown = tuple([task_snapshot(task, status, pending, live, keys, states[task]) for task, status in statuses])
+    held = yield from _held(run, statuses)
+    shown = tuple(
+        [
+            _with_effects(task_snapshot(task, status, pending, live, keys, states[task]), held.get(task.id))
+            for task, status in statuses
+        ]
+    )
     parents = saved.metadata.get("parents") or {}
     return StateSnapshot(
         values=head.read(blueprint.stream_channels),
@@ -89,6 +97,25 @@ def _snapshot(run: Run, saved: Any, live: bool, child: Child | None) -> Step[Sta
         tasks=shown,
         interrupts=tuple([question for task in shown for question in task.interrupts]),
     )
+
+
+def _held(run: Run, statuses: Sequence[tuple[Task, TaskStatus]]) -> Step[dict[str, tuple[EffectRecord, ...]]]:
+    """The effects that tasks are held at, by task id."""
+    held: dict[str, tuple[EffectRecord, ...]] = {}
+    if run.request.ledger and any(status.held and not status.finished for _, status in statuses):
+        found = yield UseLedger("get_effects", (run.thread_id,))
+        for record in found:
+            if record.state == HELD:
+                held[record.task_id] = (*held.get(record.task_id, ()), record)
+    return held
+
+
+def _with_effects(task: PregelTask, held: tuple[EffectRecord, ...] | None) -> PregelTask:
+    if not held:
+        return task
+    shown = HeldTask(*task)
+    shown.held = held
+    return shown
 
 
 def _show_finished(head: Head, blueprint: Blueprint, statuses: Sequence[tuple[Task, TaskStatus]]) -> None:

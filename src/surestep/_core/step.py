@@ -8,6 +8,7 @@ Rules:
 3. A pause stops nothing: siblings run to their end. The step then ends in one pause with all questions.
 4. A report of an attempt that is not the current one counts for nothing.
 5. An error handler starts after the failure it handles is durable, and once.
+7. Behind a gate node nothing of its step starts before it has finished.
 6. A call that has returned once in this step (in an earlier run, or in an earlier attempt of its caller) is not carried
    out again: the n-th call of a task gets the result of its n-th call. If that was another call, it gets an error.
 """
@@ -50,7 +51,19 @@ _THE_SAME_AGAIN = (ReplayMismatch, EffectUnknown, EffectAborted, EffectFenced)
 class Superstep:
     """The tasks of a step and how far they are."""
 
-    __slots__ = ("calls", "calm", "effects", "escaped", "failure", "live", "questions", "quiet", "run", "tasks")
+    __slots__ = (
+        "behind",
+        "calls",
+        "calm",
+        "effects",
+        "escaped",
+        "failure",
+        "live",
+        "questions",
+        "quiet",
+        "run",
+        "tasks",
+    )
 
     def __init__(self, run: Run, tasks: list[Task]) -> None:
         self.run = run
@@ -60,6 +73,7 @@ class Superstep:
         self.calls: dict[rows.Position, Task] = {}  # called tasks that have returned
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
+        self.behind: list[Task] = []  # gate nodes: what starts when they are through
         self.effects: Admission | None = None  # from the first call of an effect on
         # nobody wants to hear of a task's end
         self.calm = not run.show.modes and not run.to_cache  # a task's end is to be kept, and nothing else
@@ -75,6 +89,8 @@ class Superstep:
                     yield from self.run.show.paused(task, parked[task], self.run.head, self.run.step)
             elif not task.restored:
                 self.live[task] = 1
+        if self.run.blueprint.gated:
+            self._put_behind_gates()
         step = self.run.step if self.run.request.timed else None
         command, wait = Next(tuple(self.live), step), NEXT if step is None else Next((), step)
         try:
@@ -89,13 +105,15 @@ class Superstep:
                         del self.live[event.task]
                         if self.run.blueprint.delta:
                             name_messages(self.run.blueprint.delta, event.writes)
-                        if event.task.call is not None or not self.calm or self.live:
+                        if event.task.call is not None or not self.calm or self.live or self.behind:
                             if not self.quiet or event.task.call is not None:
                                 yield from self._finished(event.task)
                         elif not self.quiet:
                             self.run.hold(event.task, rows.rows_of_success(event.task.writes))
                     else:
                         yield from self._broke(event.task, event.attempt, event.error)
+                if not self.live and self.behind:
+                    command = Next(self._through_gates(), step)
         except RunStopped:
             yield from self._stop(RunStopped())
             raise
@@ -103,6 +121,21 @@ class Superstep:
             yield from self._stop(error)
             raise
         self._conclude()
+
+    def _put_behind_gates(self) -> None:
+        """Rule 7."""
+        gates = [task for task in self.live if task.node.gate]
+        if gates or any(task.node.gate for task in self.questions):
+            self.behind = [task for task in self.live if not task.node.gate]
+            self.live = dict.fromkeys(gates, 1)
+
+    def _through_gates(self) -> tuple[Task, ...]:
+        """What stood behind the gates, if all of them were decided."""
+        if self.failure is not None or self.escaped or self.questions:
+            self.behind = []
+        starts, self.behind = tuple(self.behind), []
+        self.live.update(dict.fromkeys(starts, 1))
+        return starts
 
     def _other(self, event: Any) -> Step[None]:
         """What is not the plain end of an attempt; with effects about, that too."""
@@ -174,7 +207,7 @@ class Superstep:
     def _keep(self, task: Task, kept: Sequence[tuple[str, Any]], handled: bool = False) -> Step[None]:
         """Keep what a task came to. If that can't be done, whoever called it is not left waiting."""
         try:
-            yield from self.run.keep(task, kept, last=not self.live and not handled, urgent=handled)
+            yield from self.run.keep(task, kept, last=not (self.live or self.behind or handled), urgent=handled)
         except (Exception, RunStopped) as error:
             if task.call is not None:
                 yield Answer(task.call, None, error if isinstance(error, Exception) else Abandoned(started=False))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -18,11 +17,9 @@ from typing import Any
 from surestep._core.commands import Abandon, Answer, Emit, Next, Spawn, Unstorable, UseLedger
 from surestep._core.events import (
     Abandoned,
-    Awaited,
     CallDropped,
     Called,
     Ended,
-    Expired,
     Part,
     RunStopped,
     StepExpired,
@@ -32,9 +29,10 @@ from surestep._drive.body import body, run_async
 from surestep._drive.caching import cache_call, without_cache
 from surestep._drive.context import TaskContext, enter
 from surestep._drive.driver import AT_ONCE, Caching, Driver, Loading, Saving
-from surestep._drive.effect import ahear
+from surestep._drive.effect_async import ahear
 from surestep._drive.env import Env
 from surestep._drive.gate import PATIENCE
+from surestep._drive.loop import LoopFuture, Watch, through
 from surestep._drive.pace import Paced
 from surestep._drive.saving import BACKLOG, SaverCall, SaverPort, SerializationError
 from surestep._drive.scope import InScope
@@ -107,7 +105,7 @@ class AsyncDriver(Driver):
     async def _finish(self, core: Any) -> None:
         """The caller is gone or was cancelled: let the core settle, show nothing more. Not to be cancelled itself."""
         self._unread()
-        await _through(self._wind_up(core))
+        await through(self._wind_up(core))
 
     async def _wind_up(self, core: Any) -> None:
         try:
@@ -202,7 +200,7 @@ class AsyncDriver(Driver):
     async def _call(self, call: SaverCall) -> Any:
         """A call of the saver runs to its end, also when the run is cancelled meanwhile."""
         assert self.port is not None
-        return await _through(getattr(self.port.saver, f"a{call.name}")(*call.args, **call.kwargs))
+        return await through(getattr(self.port.saver, f"a{call.name}")(*call.args, **call.kwargs))
 
     async def _read(self, call: SaverCall) -> Any:
         assert self.port is not None
@@ -213,7 +211,7 @@ class AsyncDriver(Driver):
     async def _use_cache(self, command: Caching) -> Any:
         name, argument = cache_call(command)
         try:
-            return await _through(getattr(self.env.cache, f"a{name}")(argument))
+            return await through(getattr(self.env.cache, f"a{name}")(argument))
         except Exception as error:
             return without_cache(command, error)
 
@@ -327,7 +325,7 @@ class AsyncDriver(Driver):
         self._unread()
         self._stop_clock()
         if self.background is not None:
-            await _through(self.background.close())
+            await through(self.background.close())
         self.over = True
         while self.inbox:
             self.refuse(self.inbox.popleft())
@@ -404,7 +402,7 @@ class AsyncDriver(Driver):
     async def _use_ledger(self, command: UseLedger) -> Any:
         method = getattr(self.env.ledger, f"a{command.method}")
         try:
-            return await _through(method(*command.args, **command.kwargs))
+            return await through(method(*command.args, **command.kwargs))
         except SerializationError as error:
             raise Unstorable from error
 
@@ -452,22 +450,6 @@ class AsyncDriver(Driver):
             future.set_result(command.value)
 
 
-class LoopFuture(asyncio.Future[Any]):
-    """A future of a called task, or of an answer, on the run's own loop; the core hears when somebody waits for it."""
-
-    def __init__(self, driver: AsyncDriver) -> None:
-        super().__init__(loop=driver.loop)
-        self.driver = driver
-        self.call: Call | None = None
-
-    def add_done_callback(self, callback: Any, *, context: Any = None) -> None:
-        super().add_done_callback(callback, context=context)
-        if self.call is not None and not self.call.awaited:
-            self.call.awaited = True
-            if self.driver.admitting:
-                self.driver.put(Awaited(self.call))
-
-
 async def aplayed(parts: AsyncIterator[Any], hear: Callable[[Part], Any]) -> Any:
     """What the core returned, once it has ended; `hear` is told of the parts before."""
     item: Any = None
@@ -475,59 +457,6 @@ async def aplayed(parts: AsyncIterator[Any], hear: Callable[[Part], Any]) -> Any
         if type(item) is Part:
             hear(item)
     return item
-
-
-class Watch:
-    """The clocks of one attempt. Fires once; the core decides what follows."""
-
-    __slots__ = ("context", "driver", "held", "idle", "last", "policy", "run", "started")
-
-    def __init__(self, driver: AsyncDriver, context: TaskContext) -> None:
-        self.driver = driver
-        self.context = context
-        self.policy = context.task.timeout
-        self.started = self.last = self.held = time.monotonic()
-        loop = driver.loop
-        self.run = loop.call_later(self.policy.run_timeout, self._fire, "run") if self.policy.run_timeout else None
-        self.idle = loop.call_later(self.policy.idle_timeout, self._look) if self.policy.idle_timeout else None
-        if self.policy.idle_timeout:
-            context.progressed = self._progress
-
-    def _progress(self, heartbeat: bool) -> None:
-        if heartbeat or self.policy.refresh_on == "auto":
-            self.last = time.monotonic()
-
-    def _look(self) -> None:
-        left = self.last + self.policy.idle_timeout - time.monotonic()
-        if left > 0:
-            self.idle = self.driver.loop.call_later(left, self._look)
-        else:
-            self._fire("idle")
-
-    def _fire(self, kind: Any) -> None:
-        self.cancel()
-        elapsed = time.monotonic() - self.started
-        self.driver.put(Expired(self.context.task, self.context.attempt, kind, elapsed))
-
-    def hold(self) -> None:
-        """The clocks stand still."""
-        self.cancel()
-        self.held = time.monotonic()
-
-    def go_on(self) -> None:
-        """They go on from where they stood."""
-        stood = time.monotonic() - self.held
-        self.started, self.last = self.started + stood, self.last + stood
-        if self.policy.run_timeout:
-            left = self.started + self.policy.run_timeout - time.monotonic()
-            self.run = self.driver.loop.call_later(max(left, 0.0), self._fire, "run")
-        if self.policy.idle_timeout:
-            self._look()
-
-    def cancel(self) -> None:
-        for timer in (self.run, self.idle):
-            if timer is not None:
-                timer.cancel()
 
 
 class Background:
@@ -548,7 +477,7 @@ class Background:
 
     async def settle(self) -> None:
         """Wait until nothing is left; raises the first failure."""
-        await _through(self.queue.join())
+        await through(self.queue.join())
         self._raise()
 
     async def close(self) -> None:
@@ -573,23 +502,3 @@ class Background:
                 self.error = error
             finally:
                 self.queue.task_done()
-
-
-async def _through(coroutine: Any) -> Any:
-    """Await something to its end; a cancel that comes meanwhile is passed on afterwards."""
-    inner = asyncio.ensure_future(coroutine)
-    cancelled: asyncio.CancelledError | None = None
-    while not inner.done():
-        try:
-            await asyncio.shield(inner)
-        except asyncio.CancelledError as error:
-            if inner.cancelled():
-                raise
-            cancelled = error
-        except BaseException:
-            break
-    if cancelled is not None:
-        if not inner.cancelled() and inner.exception() is not None:
-            raise cancelled from inner.exception()
-        raise cancelled
-    return inner.result()

@@ -44,8 +44,8 @@ class TaskContext:
         "progressed",
         "questions",
         "scope",
-        "watch",
         "task",
+        "watch",
         "writes",
     )
 

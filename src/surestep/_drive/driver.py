@@ -27,7 +27,6 @@ from surestep._core.commands import (
     Save,
     Settle,
     Spawn,
-    Unstorable,
     UseLedger,
 )
 from surestep._core.effects import DONE, EffectCall, Outcome
@@ -147,7 +146,8 @@ class Driver:
             error = Abandoned(started=False)
         elif type(event) is Asked or type(event) is Landed:
             error = EffectFenced(
-                f"Effect '{event.call.name}' was called by '{event.call.task.name}', whose run is over. Nothing was executed."
+                f"Effect '{event.call.name}' was called by '{event.call.task.name}', whose run is over. Nothing was "
+                "executed."
             )
         if error is not None:
             with suppress(Exception):  # answered at the same moment

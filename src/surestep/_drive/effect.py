@@ -5,19 +5,21 @@ Written once, as generators of `Post`, `Do` and `Sleep`; run by one runner for t
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from surestep._calls import driven
 from surestep._context import current_task
 from surestep._core.digest import digest
-from surestep._core.effects import DONE, FAILED, UNKNOWN, Completed, EffectCall, EffectRecord, Options, Outcome, Retry
+from surestep._core.effects import DONE, FAILED, UNKNOWN, Completed, EffectCall, Options, Outcome, Retry, Verdict
 from surestep._core.events import Asked, Landed
 from surestep._core.ids import effect_id, keyed_effect_id
 from surestep._core.retry import delay_before_retry
+from surestep._records import EffectRecord
 from surestep.errors import EffectError, EffectUnknown, GraphBubbleUp
 
 if TYPE_CHECKING:
@@ -29,17 +31,40 @@ class Post(NamedTuple):
 
     event: Asked | Landed
 
+    def answer(self, context: TaskContext) -> Any:
+        return hear(context, self.event)
+
+    async def aanswer(self, context: TaskContext) -> Any:
+        from surestep._drive.effect_async import ahear  # here: it brings asyncio along
+
+        return await ahear(context, self.event)
+
 
 class Do(NamedTuple):
     """Call user code."""
 
     function: Callable[[], Any]
 
+    def answer(self, context: TaskContext) -> Any:
+        return self.function()
+
+    async def aanswer(self, context: TaskContext) -> Any:
+        found = self.function()
+        return await found if hasattr(found, "__await__") else found
+
 
 class Sleep(NamedTuple):
     """Wait before the next try, in seconds."""
 
     seconds: float
+
+    def answer(self, context: TaskContext) -> None:
+        time.sleep(self.seconds)
+
+    async def aanswer(self, context: TaskContext) -> None:
+        from asyncio import sleep
+
+        await sleep(self.seconds)
 
 
 Steps = Generator[Any, Any, Any]  # yields a Post, a Do or a Sleep
@@ -75,11 +100,14 @@ class Intent(NamedTuple):
 
 def asked(call: EffectCall, intent: Intent) -> Steps:
     """Wait until the effect may start; the verdict: go, or replay what is on record."""
-    verdict = yield Post(Asked(call))
-    while verdict.kind == "read back":
-        record = verdict.value
+    return (yield from _read_back(call, intent, (yield Post(Asked(call)))))
+
+
+def _read_back(call: EffectCall, intent: Intent, verdict: Verdict) -> Steps:
+    """The verdict, once the callee has said whether it happened, if that is to be known first."""
+    if verdict.kind == "read back":
         assert intent.read_back is not None
-        found = yield Do(lambda record=record: intent.read_back(record))  # type: ignore[misc] # asserted above
+        found = yield Do(partial(intent.read_back, verdict.value))
         call.resolution = _as_read(found, call)
         verdict = yield Post(Asked(call))
     return verdict
@@ -91,15 +119,17 @@ def _as_read(found: Any, call: EffectCall) -> Completed | Retry:
     if found is None:
         return Retry()
     raise TypeError(
-        f"The read-back function of effect '{call.name}' returned {found!r}. It returns Completed(result) if the effect "
+        f"The read-back function of effect '{call.name}' returned {found!r}. It returns Completed(result) if the "
+        "effect "
         "happened and None if it did not, and raises if it can't tell."
     )
 
 
-def carried_out(call: EffectCall, intent: Intent, me: RunningEffect) -> Steps:
+def carried_out(call: EffectCall, intent: Intent, me: RunningEffect, verdict: Verdict) -> Steps:
     """Run the body, tell what came of it, and wait until the whole wave has landed; its result."""
-    outcome = yield from _tried(call, intent, me)
-    verdict = yield Post(Landed(call, outcome))
+    while verdict.kind == "go":
+        outcome = yield from _tried(call, intent, me._replace(attempt=verdict.attempt))
+        verdict = yield from _read_back(call, intent, (yield Post(Landed(call, outcome))))
     return verdict.value
 
 
@@ -131,7 +161,8 @@ def _tried(call: EffectCall, intent: Intent, me: RunningEffect) -> Steps:
 
 def _no_way_out(call: EffectCall, bubble: GraphBubbleUp) -> EffectError:
     error = EffectError(
-        f"The body of effect '{call.name}' raised {type(bubble).__name__}: an effect can't pause or steer its graph. Ask "
+        f"The body of effect '{call.name}' raised {type(bubble).__name__}: an effect can't pause or steer its graph. "
+        "Ask "
         "in front of the effect, with gate(), or return what the node needs to go on."
     )
     error.__cause__ = bubble
@@ -177,8 +208,10 @@ def _check_ledger(owner: TaskContext, name: str) -> None:
     if not owner.env.run.request.ledger:
         kind = type(owner.env.saver)
         raise EffectError(
-            f"Effect '{name}' needs a ledger, and {kind.__module__}.{kind.__qualname__} has none: it can't promise that "
-            "an effect happens once, is held beside a decision, or is fenced after a cancel. Use a saver of surestep's, "
+            f"Effect '{name}' needs a ledger, and {kind.__module__}.{kind.__qualname__} has none: it can't promise "
+            "that "
+            "an effect happens once, is held beside a decision, or is fenced after a cancel. Use a saver of "
+            "surestep's, "
             "or call it unguarded with .direct(...)."
         )
 
@@ -188,7 +221,8 @@ def task_of(name: str) -> TaskContext:
     context: TaskContext | None = current_task.get()
     if context is None:
         raise EffectError(
-            f"Effect '{name}' was called outside of a run, so nothing guards it. In a node's own threads, run it with the "
+            f"Effect '{name}' was called outside of a run, so nothing guards it. In a node's own threads, run it "
+            "with the "
             "node's context (contextvars.copy_context().run, asyncio.to_thread). In scripts and unit tests, call "
             f"{name}.direct(...)."
         )
@@ -209,34 +243,16 @@ def perform(intent: Intent) -> Any:
     driver = context.env.driver
     if driver.env.is_async and driver.thread == threading.get_ident():
         raise EffectError(
-            f"Effect '{intent.options.name}' is a synchronous function, called on the event loop: it would block the run "
-            "that it waits for. Await asyncio.to_thread(...) around it, make it an async function, or the node a sync one."
+            f"Effect '{intent.options.name}' is a synchronous function, called on the event loop: it would block the "
+            "run "
+            "that it waits for. Await asyncio.to_thread(...) around it, make it an async function, or the node a "
+            "sync one."
         )
     call, me = call_of(context, intent)
-    verdict = _run(asked(call, intent), context)
+    verdict = driven(asked(call, intent), lambda wanted: wanted.answer(context))
     if verdict.kind == "replay":
         return verdict.value
-    return _run(carried_out(call, intent, me._replace(attempt=verdict.attempt)), context)
-
-
-def _run(steps: Steps, context: TaskContext) -> Any:
-    act: Callable[..., Any] = steps.send
-    given: Any = None
-    while True:
-        try:
-            wanted = act(given)
-        except StopIteration as end:
-            return end.value
-        try:
-            if type(wanted) is Post:
-                given = hear(context, wanted.event)
-            elif type(wanted) is Do:
-                given = wanted.function()
-            else:
-                given = time.sleep(wanted.seconds)  # type: ignore[func-returns-value]
-            act = steps.send
-        except BaseException as error:
-            act, given = steps.throw, error
+    return driven(carried_out(call, intent, me, verdict), lambda wanted: wanted.answer(context))
 
 
 def hear(context: TaskContext, event: Asked | Landed) -> Any:
@@ -245,56 +261,3 @@ def hear(context: TaskContext, event: Asked | Landed) -> Any:
     future = driver.post(context, event)
     with driver.aside(context):
         return future.result()
-
-
-async def aperform(intent: Intent) -> Any:
-    """Call an effect from a coroutine."""
-    context = task_of(intent.options.name)
-    call, me = call_of(context, intent)
-    verdict = await _arun(asked(call, intent), context)
-    if verdict.kind == "replay":
-        return verdict.value
-    # A body that has begun is not torn down with the attempt that called it: its outcome is recorded all the same.
-    rest = _arun(carried_out(call, intent, me._replace(attempt=verdict.attempt)), context)
-    body = asyncio.ensure_future(rest)
-    body.add_done_callback(_heard)
-    return await asyncio.shield(body)
-
-
-def _heard(body: asyncio.Future[Any]) -> None:
-    """Nobody may be left to ask how it ended."""
-    if not body.cancelled():
-        body.exception()
-
-
-async def _arun(steps: Steps, context: TaskContext) -> Any:
-    act: Callable[..., Any] = steps.send
-    given: Any = None
-    while True:
-        try:
-            wanted = act(given)
-        except StopIteration as end:
-            return end.value
-        try:
-            if type(wanted) is Post:
-                given = await ahear(context, wanted.event)
-            elif type(wanted) is Do:
-                given = wanted.function()
-                if hasattr(given, "__await__"):
-                    given = await given
-            else:
-                given = await asyncio.sleep(wanted.seconds)
-            act = steps.send
-        except BaseException as error:
-            act, given = steps.throw, error
-
-
-async def ahear(context: TaskContext, event: Asked | Landed) -> Any:
-    """Post an event and await the answer, on whatever event loop this is."""
-    driver = context.env.driver
-    future = driver.post(context, event)
-    if isinstance(future, asyncio.Future):
-        async with driver.turn_aside(context):  # type: ignore[attr-defined]
-            return await future
-    with driver.aside(context):
-        return await asyncio.to_thread(future.result)

@@ -15,7 +15,6 @@ from surestep._core.commands import Commit, ListCheckpoints, Load, Replay, Save
 from surestep._core.events import Loaded
 from surestep._core.isolate import isolate
 from surestep._drive.context import public
-from surestep.checkpoint.serde.base import SerializationError as SerializationError
 from surestep.checkpoint.base import (
     CLAIM_KEY,
     HEAD_KEY,
@@ -24,6 +23,7 @@ from surestep.checkpoint.base import (
     saver_writes_inline,
 )
 from surestep.checkpoint.base._types import SEEN_KEY
+from surestep.checkpoint.serde.base import SerializationError as SerializationError
 
 BACKLOG = 8  # saves that may wait behind a run in `async` durability; then the run waits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import getrandbits
 
-from surestep._sql import pages, queries, state
+from surestep._sql import ledger, pages, queries, state
 from surestep._sql.collect import collect
 from surestep._sql.ops import make_whole, unride
 from surestep._sql.reading import Desk
@@ -15,7 +15,7 @@ from surestep._sql.statement import Many, Steps
 
 def delete_thread(thread_id: str) -> Steps[None]:
     """Delete everything of a thread."""
-    for sql in queries.DELETE_THREAD:
+    for sql in (*queries.DELETE_THREAD, *ledger.FORGET):
         yield (sql, (thread_id,))
 
 

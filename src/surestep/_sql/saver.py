@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from surestep._calls import adriven, driven
 from surestep._sql import forget, keeping, ops, reading
 from surestep._sql.dialect import Dialect
+from surestep._sql.ledger import SqlLedger
 from surestep._sql.reading import Desk
 from surestep._sql.recall import Recall
 from surestep._sql.reencrypt import reencrypt
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from surestep.types import RunnableConfig
 
 
-class SqlSaver(BaseCheckpointSaver[str]):
+class SqlSaver(SqlLedger, BaseCheckpointSaver[str]):
     """Checkpoints in a database. What each method does is documented on `BaseCheckpointSaver`."""
 
     def __init__(self, runner: Runner, dialect: Dialect, serde: SerializerProtocol | None) -> None:

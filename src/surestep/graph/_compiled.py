@@ -79,6 +79,7 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT], SchemaMethod
             is_error_handler=node.is_error_handler,
             error_handler_node=node.error_handler_node,
             trace_policy=node.trace_policy,
+            gate=node.gate,
         )
         if node.error_handler_node is not None:
             self.node_error_handler_map[key] = node.error_handler_node

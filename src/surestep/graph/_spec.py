@@ -39,6 +39,7 @@ class StateNodeSpec:
     defer: bool = False
     timeout: TimeoutPolicy | None = None
     trace_policy: TracePolicy | None = None
+    gate: bool = False
 
 
 class NodeDefaults:

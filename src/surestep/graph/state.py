@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, cast
 
 from surestep._drive.call import coerce, is_runnable, name_of
+from surestep._drive.effect_node import as_effect
 from surestep.channels.base import BaseChannel
 from surestep.channels.ephemeral_value import EphemeralValue
 from surestep.channels.last_value import LastValue
@@ -164,6 +165,8 @@ class StateGraph(OfState, Generic[StateT, ContextT, InputT, OutputT]):
         destinations: dict[str, str] | tuple[str, ...] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
         trace_policy: TracePolicy | None = None,
+        effect: bool | Literal["eager"] = False,
+        gate: bool = False,
         **deprecated: Any,
     ) -> Self:
         """Add a node: `add_node("name", action)`, or `add_node(action)` to name it after the function.
@@ -175,6 +178,9 @@ class StateGraph(OfState, Generic[StateT, ContextT, InputT, OutputT]):
         cache_policy: see those classes. error_handler: a node that runs in the step in which this one failed for
         good. destinations: where its commands may go, if the return annotation `Command[Literal[...]]` doesn't
         say. timeout: seconds, a timedelta or a TimeoutPolicy, for async nodes. trace_policy: what tracers see.
+        effect: the node as a whole is an effect (docs/effects.md): it starts only when its siblings are settled and
+        none waits for a decision, and happens once; "eager": it doesn't wait for siblings. gate: the node waits for a
+        decision, and its siblings don't start before it is made.
 
         Raises ValueError for a name that is taken, reserved, or contains "|" or ":"; TypeError for an action
         that can't be run.
@@ -186,7 +192,7 @@ class StateGraph(OfState, Generic[StateT, ContextT, InputT, OutputT]):
         schema = input_schema if input_schema is not None else input_hint(action) or self.state_schema
         self._add_schema(schema)
         spec = StateNodeSpec(
-            runnable=coerce(action, name),
+            runnable=as_effect(coerce(action, name), name, effect),
             metadata=metadata,
             input_schema=schema,
             retry_policy=retry_policy,
@@ -195,6 +201,7 @@ class StateGraph(OfState, Generic[StateT, ContextT, InputT, OutputT]):
             defer=defer,
             timeout=TimeoutPolicy.coerce(timeout),
             trace_policy=trace_policy,
+            gate=gate,
         )
         if error_handler is not None:
             spec.error_handler_node = self._add_handler(name, error_handler, schema)

@@ -18,6 +18,7 @@ from surestep._core.task import Task
 from surestep._drive.env import Env
 from surestep._drive.saving import SaverPort
 from surestep._drive.sync import SyncDriver, played
+from surestep.checkpoint.base._ledger import has_ledger
 from surestep.checkpoint.base.id import next_checkpoint_id
 from surestep.pregel._prepare import child_namespace, now
 from surestep.runtime import RunControl, Runtime
@@ -55,6 +56,7 @@ class Look:
             saver=True,
             durability="sync",
             checkpoint_id=configurable.get("checkpoint_id"),
+            ledger=has_ledger(self.saver),
         )
         blueprint = self.graph.blueprint
         run = Run(blueprint, request, Show((), blueprint.stream_channels, now))

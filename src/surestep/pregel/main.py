@@ -18,6 +18,7 @@ from surestep.managed.base import is_managed_value
 from surestep.pregel._cache import CacheMethods
 from surestep.pregel._deprecated import by_either_name
 from surestep.pregel._drawing import DrawMethods
+from surestep.pregel._effects import EffectMethods
 from surestep.pregel._events import EventMethods
 from surestep.pregel._events import _normalize_stream_transformer_factories as _normalize_stream_transformer_factories
 from surestep.pregel._keeping import KeepingMethods
@@ -61,6 +62,7 @@ class Pregel(
     RunMethods,
     StateMethods,
     KeepingMethods,
+    EffectMethods,
     SchemaMethods,
     DrawMethods,
     CacheMethods,

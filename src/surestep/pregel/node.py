@@ -158,6 +158,7 @@ class PregelNode:
         "channels",
         "close",
         "error_handler_node",
+        "gate",
         "is_error_handler",
         "mapper",
         "metadata",
@@ -180,6 +181,7 @@ class PregelNode:
     cache_policy: CachePolicy[Any] | None
     timeout: TimeoutPolicy | None
     trace_policy: TracePolicy | None
+    gate: bool  # its siblings start when it has been decided
     is_error_handler: bool
     error_handler_node: str | None
     close: Close | None  # what its task writes when new input leaves it behind
@@ -201,6 +203,7 @@ class PregelNode:
         error_handler_node: str | None = None,
         subgraphs: Sequence[Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
+        gate: bool = False,
     ) -> None:
         self.channels = channels if isinstance(channels, str) else list(channels)
         self.triggers = list(triggers)
@@ -213,6 +216,7 @@ class PregelNode:
         self.retry_policy = policies(retry_policy)
         self.cache_policy = cache_policy
         self.timeout = TimeoutPolicy.coerce(timeout)
+        self.gate = gate
         self.is_error_handler = is_error_handler
         self.error_handler_node = error_handler_node
         self.close = None if self.bound is None else closing_of(self.bound.target)

@@ -21,11 +21,13 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from surestep.errors import EffectUnknown
+
 __all__ = ("AnswerLost", "Call", "EffectServer", "call_effect", "effect_happened")
 
 
-class AnswerLost(Exception):
-    """The call got no answer: it may have happened, or not."""
+class AnswerLost(EffectUnknown):
+    """The call got no answer: it may have happened, or not. In the body of an effect, it leaves that in doubt."""
 
 
 class Call(NamedTuple):

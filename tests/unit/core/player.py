@@ -34,6 +34,7 @@ class Spec:
         self.metadata = None
         self.retry_policy = policies.get("retry", ())
         self.timeout = policies.get("timeout")
+        self.gate = policies.get("gate", False)
         self.is_error_handler = policies.get("is_handler", False)
         self.error_handler_node = policies.get("handler")
         self.subgraphs = ()

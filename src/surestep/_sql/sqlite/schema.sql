@@ -1,4 +1,4 @@
--- The schema of surestep's savers in SQLite, version 2. What lies in the BLOBs: state.py and pages.py.
+-- The schema of surestep's savers in SQLite, version 3. What lies in the BLOBs: state.py and pages.py.
 --
 -- Plain tables with an index, and not WITHOUT ROWID: there a row of more than a kilobyte takes a file page of its own.
 
@@ -55,5 +55,44 @@ CREATE TABLE surestep_first_seen (
     PRIMARY KEY (thread_id)
 );
 
+-- Effects: what was, may have been, or is not to be done outside of the graph. States: _core/effects.py.
+CREATE TABLE surestep_effects (
+    id             TEXT NOT NULL,     -- also the idempotency key
+    thread_id      TEXT NOT NULL,
+    name           TEXT NOT NULL,
+    state          TEXT NOT NULL,
+    checkpoint_ns  TEXT NOT NULL,
+    checkpoint_id  TEXT NOT NULL,     -- of the outermost graph
+    task_id        TEXT NOT NULL,
+    node           TEXT NOT NULL,
+    business_key   TEXT,              -- NULL: known by its place; else it is one intent over all threads
+    position       INTEGER NOT NULL,  -- among the effects of its task
+    digest         TEXT NOT NULL,     -- of the arguments
+    attempt        INTEGER NOT NULL,
+    arguments      BLOB,              -- typed
+    result         BLOB NOT NULL,     -- typed: a result or an exception
+    late           INTEGER NOT NULL,
+    reason         BLOB,              -- typed
+    actor          TEXT,
+    asked_at       TEXT NOT NULL,
+    changed_at     TEXT NOT NULL,
+    PRIMARY KEY (id)
+);
+CREATE INDEX surestep_effects_of_task ON surestep_effects (thread_id, task_id);
+
+-- What people decided, and the questions of gates (kind "ask").
+CREATE TABLE surestep_decisions (
+    thread_id      TEXT NOT NULL,
+    subject        TEXT NOT NULL,     -- a question's or an effect's id
+    kind           TEXT NOT NULL,
+    decided_at     TEXT NOT NULL,
+    actor          TEXT,
+    reason         BLOB,              -- typed
+    digest         TEXT,              -- of what a gate binds
+    checkpoint_id  TEXT NOT NULL,
+    deadline       TEXT,
+    PRIMARY KEY (thread_id, subject, kind)
+);
+
 -- A view and not a table: a database whose threads were all deleted has no row of ours left.
-CREATE VIEW surestep_schema AS SELECT 2 AS version;
+CREATE VIEW surestep_schema AS SELECT 3 AS version;

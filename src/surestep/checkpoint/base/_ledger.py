@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from surestep._core.effects import NEW, Decision, EffectRecord, Move
+from surestep._records import Decision, EffectRecord, Move
+from surestep.errors import RecordedError
 
 if TYPE_CHECKING:
     from surestep.checkpoint.serde.base import SerializerProtocol
@@ -66,25 +68,59 @@ class Row(NamedTuple):
 
 def as_row(serde: SerializerProtocol, record: EffectRecord) -> Row:
     """A record for storing. Raises SerializationError for values that can't be."""
+    result = record.result
+    if isinstance(result, BaseException):
+        result = _packed(result)
     return Row(
-        record._replace(arguments=None, result=None), serde.dumps_typed(record.arguments), serde.dumps_typed(record.result)
+        record._replace(arguments=None, result=None),
+        serde.dumps_typed(record.arguments),
+        serde.dumps_typed(result),
     )
 
 
 def as_record(serde: SerializerProtocol, row: Row) -> EffectRecord:
-    return row.record._replace(arguments=serde.loads_typed(row.arguments), result=serde.loads_typed(row.result))
+    result = serde.loads_typed(row.result)
+    if row.record.state in ("failed", "unknown"):
+        result = _unpacked(result)
+    return row.record._replace(arguments=serde.loads_typed(row.arguments), result=result)
+
+
+# Errors are stored by what they say, not as objects: they are made again without running code of theirs.
+
+
+def _packed(error: BaseException) -> dict[str, Any]:
+    arguments = [arg if isinstance(arg, (str, int, float, bool, type(None))) else repr(arg) for arg in error.args]
+    fields = {key: value for key, value in vars(error).items() if isinstance(value, (str, int, float, bool))}
+    kind = type(error)
+    return {"module": kind.__module__, "class": kind.__qualname__, "args": arguments, "fields": fields}
+
+
+def _unpacked(stored: Any) -> BaseException | None:
+    """The error, of its own class if that is loaded here; else a RecordedError that names it."""
+    if not isinstance(stored, dict):
+        return None
+    kind: Any = sys.modules.get(stored["module"])
+    for name in stored["class"].split("."):
+        kind = getattr(kind, name, None)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        error = kind.__new__(kind, *stored["args"])
+        error.args = tuple(stored["args"])
+        vars(error).update(stored["fields"])
+        return error
+    text = ", ".join(map(str, stored["args"]))
+    return RecordedError(f"{stored['module']}.{stored['class']}: {text}")
 
 
 def allows(there: EffectRecord | None, move: Move) -> bool:
     """May the record that is there be replaced by the move's?"""
     if there is None:
-        return NEW in move.allowed
+        return "new" in move.allowed
     same = there.name == move.record.name and there.digest == move.record.digest
     return same and there.state in move.allowed
 
 
 def cancelled(held: EffectRecord, decision: Decision) -> EffectRecord:
     """A held record as a rejection leaves it."""
-    return held._replace(state="cancelled", reason=decision.reason, actor=decision.actor, changed_at=decision.at)
-
-
+    return held._replace(
+        state="cancelled", reason=decision.reason, actor=decision.actor, changed_at=decision.decided_at
+    )

@@ -316,6 +316,7 @@ class InMemorySaver(
         with self._lock:
             self.storage.pop(thread_id, None)
             self._forget_keeping(thread_id)
+            self._forget_effects(thread_id)
             sections: Iterable[dict[Any, Any]] = (self.writes, self.blobs, self._heads, self._last)
             for section in sections:
                 for key in [key for key in section if key[0] == thread_id]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from surestep._core.effects import HELD, Decision, EffectRecord, Move
+from surestep._records import Decision, EffectRecord, Move
 from surestep.checkpoint.base._ledger import Row, allows, as_record, as_row, cancelled
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class MemoryLedger:
             found = [
                 row
                 for row in self._effects.values()
-                if row.record.id == id
-                or (row.record.thread_id == thread_id and task_id in (None, row.record.task_id))
+                if row.record.id == id or (row.record.thread_id == thread_id and task_id in (None, row.record.task_id))
             ]
         return [as_record(self.serde, row) for row in found]
 
@@ -74,7 +73,7 @@ class MemoryLedger:
         for id, row in self._effects.items():
             record = row.record
             here = record.thread_id == decision.thread_id and record.checkpoint_id == decision.checkpoint_id
-            if here and record.state == HELD:
+            if here and record.state == "held":
                 self._effects[id] = row._replace(record=cancelled(record, decision))
 
     async def adecide(self, decisions: Sequence[Decision], *, cancels: bool = False) -> None:
@@ -89,3 +88,15 @@ class MemoryLedger:
     async def aget_decisions(self, thread_id: str) -> Sequence[Decision]:
         """See `Ledger`."""
         return self.get_decisions(thread_id)
+
+    def _forget_effects(self, thread_id: str) -> None:
+        """A thread is deleted: its effects go too, but for those with a business key, which stand for all time and
+        keep nothing of the thread but their result."""
+        for id, row in list(self._effects.items()):
+            if row.record.thread_id == thread_id:
+                if row.record.business_key is None:
+                    del self._effects[id]
+                else:
+                    self._effects[id] = row._replace(arguments=self.serde.dumps_typed(None))
+        for key in [key for key in self._decisions if key[0] == thread_id]:
+            del self._decisions[key]

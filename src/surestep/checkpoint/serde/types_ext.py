@@ -60,6 +60,7 @@ _SAFE_BY_MODULE: Final[dict[str, tuple[str, ...]]] = {
     "pathlib._local": ("Path", "PosixPath", "WindowsPath"),
     "re": ("compile",),
     "uuid": ("UUID",),
+    "surestep.effects": ("Abort", "Approve", "Completed", "Reject", "Retry"),
     "zoneinfo": ("ZoneInfo",),
     "langchain_core.messages.base": ("BaseMessage", "BaseMessageChunk"),
     "langchain_core.messages.human": ("HumanMessage", "HumanMessageChunk"),

@@ -18,6 +18,7 @@ AWAITED = {
     *("put", "commit", "put_writes", "get", "get_tuple", "get_delta_channel_history"),
     *("delete_thread", "delete_for_runs", "copy_thread", "prune"),
     *("pin", "unpin", "pins", "sweep"),
+    *("move_effects", "get_effects", "decide", "get_decisions"),
 }
 
 

@@ -112,10 +112,17 @@ def get_decisions(desk: Desk, thread_id: str) -> Steps[list[Decision]]:
     return [one._replace(reason=_untyped(desk, one.reason)) for one in decisions]
 
 
+# Encrypting again: a page of effects; parameters: an id, and how many. Of those without a thread too: they stand.
+SEALED: Final = "SELECT id, arguments, result, reason FROM surestep_effects WHERE id > ? ORDER BY id LIMIT ?"
+SEAL_AGAIN: Final = "UPDATE surestep_effects SET arguments = ?, result = ?, reason = ? WHERE id = ?"
+SEALED_REASONS: Final = "SELECT subject, kind, reason FROM surestep_decisions WHERE thread_id = ?"
+SEAL_REASON_AGAIN: Final = "UPDATE surestep_decisions SET reason = ? WHERE thread_id = ? AND subject = ? AND kind = ?"
+
+
 def _columns(desk: Desk, row: Row) -> list[Any]:
     record = row.record._replace(
-        arguments=join(row.arguments),
-        result=join(row.result),
+        arguments=desk.seal(join(row.arguments)),
+        result=desk.seal(join(row.result)),
         reason=_typed(desk, row.record.reason),  # type: ignore[arg-type] # as the column has it
         late=int(row.record.late),  # type: ignore[arg-type]
     )
@@ -125,18 +132,18 @@ def _columns(desk: Desk, row: Row) -> list[Any]:
 def _record(desk: Desk, columns: Sequence[Any]) -> EffectRecord:
     stored = EffectRecord(*columns)
     empty = desk.serde.dumps_typed(None)
-    arguments = split(stored.arguments) if stored.arguments is not None else empty
+    arguments = split(desk.open(stored.arguments)) if stored.arguments is not None else empty
     record = stored._replace(arguments=None, result=None, reason=_untyped(desk, stored.reason), late=bool(stored.late))
-    return as_record(desk.serde, Row(record, arguments, split(stored.result)))
+    return as_record(desk.serde, Row(record, arguments, split(desk.open(stored.result))))
 
 
 def _typed(desk: Desk, text: str | None) -> bytes | None:
     """A text that people wrote: stored as values are, so that a cipher covers it."""
-    return None if text is None else join(desk.serde.dumps_typed(text))
+    return None if text is None else desk.seal(join(desk.serde.dumps_typed(text)))
 
 
 def _untyped(desk: Desk, column: Any) -> Any:
-    return None if column is None else desk.serde.loads_typed(split(column))
+    return None if column is None else desk.serde.loads_typed(split(desk.open(column)))
 
 
 class SqlLedger:

@@ -10,10 +10,10 @@ Rules:
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surestep._core.blueprint import UNFOLDED, Blueprint
+from surestep._core.blueprint import MANY, UNFOLDED, Blueprint
 from surestep._core.head import Head
 from surestep._core.task import Task, by_path
 from surestep.errors import InvalidUpdateError
@@ -31,14 +31,19 @@ def apply_writes(head: Head, blueprint: Blueprint, tasks: Sequence[Task]) -> set
     for task in tasks:
         if task.node.consumes and task.triggers is task.node.triggers:
             changed.update(key for key in task.node.consumes if head.channels[key].consume())
-    written = _by_channel(head, tasks)
+    put: Mapping[str, Any] = {}
+    left: Sequence[tuple[str, Any]] | None = None
+    if len(tasks) == 1 and len(tasks[0].writes) > MANY:
+        put, left = _put_down(head, tasks[0].writes)
+    written = _by_channel(head, tasks, left)
     updated = _fold(head, blueprint, written, tasks, changed)
+    updated.update(put)
     if triggered:
         if not head.live <= updated:
             _tell_silence(head, changed, updated)
         if blueprint.finishing and not any(key in blueprint.triggered_by for key in updated):
             _finish(head, blueprint, changed, updated)
-    head.note(changed)
+    head.note(changed, put)
     if head.ahead:
         head.ahead.clear()
     return updated
@@ -71,7 +76,7 @@ def apply_edits(head: Head, blueprint: Blueprint, edits: Sequence[tuple[str, Any
     changed: set[str] = set()
     written: dict[str, list[Any]] = {}
     for key, value in edits:
-        if key in head.channels:
+        if key in head.channels.specs:
             written.setdefault(key, []).append(value)
         elif key not in UNFOLDED:
             log.warning("An update names the unknown channel %s; it is ignored.", key)
@@ -80,13 +85,31 @@ def apply_edits(head: Head, blueprint: Blueprint, edits: Sequence[tuple[str, Any
     return updated
 
 
-def _by_channel(head: Head, tasks: Sequence[Task]) -> dict[str, list[Any]]:
+def _put_down(head: Head, writes: Sequence[tuple[str, Any]]) -> tuple[Mapping[str, Any], Sequence[tuple[str, Any]]]:
+    """Of many writes by one task: put values down for the channels that hold the last one and that nobody has asked
+    for yet, all at once; these, and the other writes. The input of a graph with many channels is such a case."""
+    values = dict(writes)
+    if len(values) < len(writes):
+        return {}, writes  # several to one channel: it has something to say about that
+    channels, plain = head.channels, head.channels.plain
+    left = [(key, value) for key, value in values.items() if key not in plain]
+    left += [(key, values[key]) for key in channels if key in values and key in plain]
+    for key, _ in left:
+        del values[key]
+    channels.saved.update(values)
+    return values, left
+
+
+def _by_channel(
+    head: Head, tasks: Sequence[Task], left: Sequence[tuple[str, Any]] | None = None
+) -> dict[str, list[Any]]:
+    """The values that tasks wrote to each channel. `left`: those of a lone task that are still to be folded."""
     written: dict[str, list[Any]] = {}
     for task in tasks:
-        for key, value in task.writes:
+        for key, value in task.writes if left is None else left:
             if key in written:
                 written[key].append(value)
-            elif key in head.channels:
+            elif key in head.channels.specs:
                 written[key] = [value]
             elif key not in UNFOLDED:
                 log.warning(

@@ -10,7 +10,7 @@ from surestep._core.apply import apply_edits, apply_writes
 from surestep._core.blueprint import BRANCH, INPUT, INTERRUPT, START, TASKS, Blueprint
 from surestep._core.commands import SETTLE, Emit, ListCheckpoints, Load, Replay, Save, Step, TaskRows
 from surestep._core.events import Loaded
-from surestep._core.head import Anchor, Head
+from surestep._core.head import Anchor, Channels, Head
 from surestep._core.ids import NULL_TASK_ID, PUSH
 from surestep._core.plan import plan, state_for
 from surestep._core.resume import expire_gates, record_decisions, take_answers
@@ -138,9 +138,11 @@ def load(run: Run) -> Step[Loaded]:
         loaded = yield from _where_asked(run, loaded)
     saved = loaded.saved
     values: Mapping[str, Any] = saved.checkpoint["channel_values"] if saved is not None else {}
-    channels = {key: spec.from_checkpoint(values.get(key, MISSING)) for key, spec in blueprint.channels.items()}
+    channels = Channels(blueprint.channels, values, blueprint.plain)
     head = Head(request.ns, channels, request.next_version, request.mint)
     head.untracked = blueprint.untracked
+    if not run.keeps:
+        head.dirty = head.looked = None
     run.head = head
     if saved is not None:
         yield from restore(head, blueprint, saved, values, request.base_ns or request.ns)
@@ -150,7 +152,7 @@ def load(run: Run) -> Step[Loaded]:
         if saved.parent_config:
             run.parent_id = saved.parent_config["configurable"]["checkpoint_id"]
         if request.base_ns:
-            head.dirty, head.looked = set(head.versions), None
+            head.dirty, head.looked = dict(head.versions), None
     run.newest = loaded.head_id
     run.step = run.metadata.get("step", -2) + 1
     run.stop = run.step + request.recursion_limit + 1
@@ -170,11 +172,7 @@ def _where_asked(run: Run, loaded: Loaded) -> Step[Loaded]:
 def restore(head: Head, blueprint: Blueprint, saved: Any, values: Mapping[str, Any], ns: str) -> Step[None]:
     """Make a head stand on a saved checkpoint."""
     checkpoint = saved.checkpoint
-    missing = [
-        key
-        for key, spec in blueprint.channels.items()
-        if key not in values and key in checkpoint["channel_versions"] and hasattr(spec, "replay_writes")
-    ]
+    missing = [key for key in blueprint.delta if key not in values and key in checkpoint["channel_versions"]]
     if missing:
         history = yield Replay(ns, checkpoint["id"], missing)
         for key in missing:
@@ -324,7 +322,7 @@ def _closing(run: Run, task: Task) -> list[tuple[str, Any]]:
     except Exception:
         log.warning("What node '%s' leaves unfinished could not be closed.", node.name, exc_info=True)
         return []
-    return [(key, value) for key, value in found if key in head.channels]
+    return [(key, value) for key, value in found if key in head.channels.specs]
 
 
 def input_task(head: Head, blueprint: Blueprint, writes: Sequence[tuple[str, Any]], step: int) -> Task:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 from surestep._core.ids import PULL, path_text
 from surestep.channels.base import BaseChannel
+from surestep.channels.ephemeral_value import EphemeralValue
+from surestep.channels.last_value import LastValue
 
 INPUT = "__input__"
 INTERRUPT = "__interrupt__"
@@ -26,6 +28,7 @@ PREVIOUS = "__previous__"
 START = "__start__"
 END = "__end__"
 HIDDEN = "langsmith:hidden"
+MANY = 32  # so many channels are better looked at all at once than one by one
 BRANCH = "branch:to:"  # + a node's name: the channel that starts it
 JOIN = "join:"  # + the nodes to wait for and the one that waits: the channel that starts it
 
@@ -63,6 +66,9 @@ class NodeLike(Protocol):
     @property
     def identity(self) -> Identity: ...
 
+    @property
+    def lookups(self) -> tuple[str, ...] | None: ...
+
 
 class NodePlan:
     """One node: how it is triggered, what it reads, and how its failures are treated."""
@@ -75,6 +81,7 @@ class NodePlan:
         "hidden",
         "id_parts",
         "is_handler",
+        "lookups",
         "managed",
         "mapper",
         "metadata",
@@ -102,6 +109,8 @@ class NodePlan:
             self.managed = tuple((key, managed[key]) for key in channels if key in managed)
         self.consumes: tuple[str, ...] = ()  # triggers that react to their value being taken
         self.mapper = spec.mapper
+        wide = type(self.reads) is tuple and len(self.reads) > MANY and not self.managed and self.mapper is None
+        self.lookups = spec.lookups if wide else None  # all that it looks at of the many keys that it reads
         self.tags: tuple[str, ...] = tuple(spec.tags or ())
         self.metadata: Mapping[str, Any] = spec.metadata or {}
         self.hidden = HIDDEN in self.tags
@@ -136,12 +145,14 @@ class Blueprint:
         "channels",
         "delta",
         "finishing",
+        "fleeting",
         "gated",
         "input_channels",
         "managed",
         "name",
         "nodes",
         "output_channels",
+        "plain",
         "silent",
         "stream_channels",
         "triggered_by",
@@ -183,8 +194,10 @@ class Blueprint:
         self.output_channels = output_channels
         self.stream_channels = stream_channels
         self.untracked = frozenset(untracked)
-        self.delta = frozenset(key for key, ch in channels.items() if hasattr(ch, "replay_writes"))
+        self.delta = tuple([key for key, ch in channels.items() if hasattr(ch, "replay_writes")])
         self.silent = frozenset(key for key, ch in channels.items() if ch.reacts_to_silence)
+        self.fleeting = frozenset(key for key, ch in channels.items() if type(ch) is EphemeralValue)  # empty at first
+        self.plain = frozenset(key for key, ch in channels.items() if type(ch) is LastValue)
         self.finishing = tuple(key for key, ch in channels.items() if ch.reacts_to_finish)
         triggered: dict[str, list[str]] = {}
         for node in self.nodes.values():

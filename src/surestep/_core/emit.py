@@ -42,7 +42,7 @@ class Show:
     ) -> None:
         self.modes = frozenset(modes)
         self.keys: str | tuple[str, ...] = keys if isinstance(keys, str) else tuple(keys)
-        self._key_set = frozenset((keys,)) if isinstance(keys, str) else frozenset(keys)
+        self._key_set: frozenset[str] | None = None
         self.lifecycle = "lifecycle" in self.modes  # no mode of callers: somebody wants to hear of resumed runs
         self.values = "values" in self.modes
         self.updates = "updates" in self.modes
@@ -59,6 +59,8 @@ class Show:
 
     def touches(self, updated: Iterable[str]) -> bool:
         """Whether a change of these channels is a change of the output."""
+        if self._key_set is None:
+            self._key_set = frozenset((self.keys,)) if isinstance(self.keys, str) else frozenset(self.keys)
         return not self._key_set.isdisjoint(updated)
 
     def starts(self, tasks: Sequence[Task], step: int) -> Iterable[Emit]:

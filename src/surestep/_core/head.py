@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import is_
 from typing import Any
 
-from surestep._core.blueprint import TASKS, Blueprint
+from surestep._core.blueprint import MANY, TASKS, Blueprint
 from surestep._core.isolate import PLAIN, isolate, needs_isolation
 from surestep.channels.base import MISSING, BaseChannel
 from surestep.channels.last_value import LastValue
@@ -19,24 +19,57 @@ Mint = Callable[[int, "str | None"], str]  # (step, id to be greater than) -> a 
 MAX_VIEWS = 64  # kept by a run: each costs a little at every step
 
 
+class Channels(dict[str, BaseChannel[Any, Any, Any]]):
+    """A run's channels, each made when somebody first asks for it: a run touches few of many.
+
+    One that has not been made is its value in `saved`, where it has one. A value may be put there for channels of
+    `plain`, which hold what was written last.
+    """
+
+    __slots__ = ("plain", "saved", "specs")
+
+    def __init__(
+        self,
+        specs: Mapping[str, BaseChannel[Any, Any, Any]],
+        saved: Mapping[str, Any] | None = None,
+        plain: AbstractSet[str] = frozenset(),
+    ) -> None:
+        self.specs = specs
+        self.saved = dict(saved or ())
+        self.plain = plain
+
+    def __missing__(self, key: str) -> BaseChannel[Any, Any, Any]:
+        channel = self[key] = self.specs[key].from_checkpoint(self.saved.pop(key, MISSING))
+        return channel
+
+    def value(self, key: str) -> Any:
+        """A channel's value, or MISSING."""
+        return self.saved.get(key, MISSING) if key in self.plain and key not in self else channel_value(self[key])
+
+
 class View:
     """Some channels' values as a dict that follows the channels, so that reading costs a copy and no walk."""
 
     __slots__ = ("keys", "loose", "order", "values")
 
-    def __init__(self, order: tuple[str, ...], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+    def __init__(self, order: tuple[str, ...], channels: Channels) -> None:
         self.order = order
         self.keys = frozenset(order)
         self.values: dict[str, Any] = {}
         self.loose: set[str] = set()  # keys whose values a holder could change in place
         self.rebuild(channels)
 
-    def rebuild(self, channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
-        self.values.clear()
+    def rebuild(self, channels: Channels) -> None:
         self.loose.clear()
-        for key in self.order:
-            if (value := channel_value(channels[key])) is not MISSING:
-                self._set(key, value)
+        saved = channels.saved
+        if channels.plain >= self.keys and self.keys.isdisjoint(channels):
+            # The input of a graph usually has the keys in their order: then a copy will do.
+            as_it_is = len(saved) == len(self.order) and tuple(saved) == self.order
+            self.values = saved.copy() if as_it_is else {key: saved[key] for key in self.order if key in saved}
+        else:
+            self.values = {key: value for key in self.order if (value := channels.value(key)) is not MISSING}
+        if not PLAIN.issuperset(map(type, self.values.values())):
+            self.loose.update([key for key, value in self.values.items() if needs_isolation(value)])
 
     def _set(self, key: str, value: Any) -> None:
         self.values[key] = value
@@ -45,9 +78,12 @@ class View:
         elif self.loose:
             self.loose.discard(key)
 
-    def follow(self, changed: AbstractSet[str], channels: Mapping[str, BaseChannel[Any, Any, Any]]) -> None:
+    def follow(self, changed: AbstractSet[str], channels: Channels) -> None:
         """Take over the values of channels that changed. Keys stay in the order of the schema."""
         values = self.values
+        if len(changed) > MANY:
+            self.rebuild(channels)
+            return
         for key in self.keys & changed:
             channel = channels[key]
             value = channel.value if type(channel) is LastValue else channel_value(channel)
@@ -150,7 +186,7 @@ class Head:
     def __init__(
         self,
         ns: str,
-        channels: dict[str, BaseChannel[Any, Any, Any]],
+        channels: Channels,
         next_version: Callable[[Any, None], Any],
         mint: Mint,
     ) -> None:
@@ -158,8 +194,9 @@ class Head:
         self.channels = channels
         self.versions: dict[str, Any] = {}
         self.seen: dict[str, dict[str, Any]] = {}
-        self.updated: Iterable[str] | None = None  # channels that changed in the last step, if known
-        self.dirty: set[str] = set()  # channels whose version changed since the last commit
+        self.updated: Collection[str] | None = None  # channels that changed in the last step, if known
+        # channels that changed since the last commit, with their versions; None: nothing will be committed
+        self.dirty: dict[str, Any] | None = {}
         self.looked: set[str] | None = set()  # nodes that saw something since the last commit; None: any may have
         self.live: set[str] = set()  # available channels that a step without writes may change
         self.top: Any = None  # the greatest version
@@ -181,20 +218,27 @@ class Head:
         self.seen = {name: dict(seen) for name, seen in checkpoint["versions_seen"].items()}
         self.updated = checkpoint.get("updated_channels")
         self.top = max(self.versions.values(), default=None)
-        self.live = {key for key in blueprint.silent if self.channels[key].is_available()}
+        channels, saved = self.channels, self.channels.saved
+        maybe = [key for key in blueprint.silent if key in saved or key in channels or key not in blueprint.fleeting]
+        self.live = {key for key in maybe if channels[key].is_available()}
 
     def bump(self) -> Any:
         """The version of everything that changes now."""
         self.top = self.next_version(self.top, None)
         return self.top
 
-    def note(self, changed: set[str]) -> None:
-        """These channels have changed: they get the new version, and the views their values."""
-        versions, top = self.versions, self.top
-        # where keys are new they are sorted: an order that is the same in every process, for it is stored
-        for key in changed if versions.keys() >= changed else sorted(changed):
-            versions[key] = top
-        self.dirty |= changed
+    def note(self, changed: AbstractSet[str], more: Mapping[str, Any] | None = None) -> None:
+        """These channels have changed: they get the new version, and the views their values.
+
+        `more`: further ones, in an order that is the same in every process, for it is stored.
+        """
+        now = dict.fromkeys(sorted(changed), self.top)
+        if more:
+            now = {**dict.fromkeys(more, self.top), **now}
+            changed = now.keys()
+        self.versions.update(now)
+        if self.dirty is not None:
+            self.dirty.update(now)
         for view in self.following:
             view.follow(changed, self.channels)
 
@@ -230,8 +274,7 @@ class Head:
     def read(self, select: str | Sequence[str]) -> Any:
         """One channel's value (None when it has none), or a dict of those that have one."""
         if isinstance(select, str):
-            channel = self.channels.get(select)
-            value = MISSING if channel is None else channel_value(channel)
+            value = self.channels.value(select) if select in self.channels.specs else MISSING
             return None if value is MISSING else isolate(value)
         return self.view(select).copy()
 
@@ -288,8 +331,11 @@ class Head:
         """Channel values as checkpoints hold them."""
         kept = {}
         channels = self.channels
+        specs, saved, plain = channels.specs, channels.saved, channels.plain
         for name in names:
-            if name in channels and (value := channels[name].checkpoint()) is not MISSING:
+            if name in saved and name in plain:
+                kept[name] = saved[name]
+            elif name in specs and (value := channels[name].checkpoint()) is not MISSING:
                 kept[name] = value
         if self.untracked and TASKS in kept:
             kept[TASKS] = [without_keys(packet, self.untracked) for packet in kept[TASKS]]

@@ -47,8 +47,10 @@ def _target(blueprint: Blueprint, packet: Any) -> NodePlan:
 def _candidates(head: Head, blueprint: Blueprint) -> Iterable[str]:
     if head.updated:
         triggered_by = blueprint.triggered_by
-        found: set[str] = set()
-        for key in head.updated:
+        updated, found = head.updated, set[str]()
+        if len(updated) > len(triggered_by):
+            updated = triggered_by.keys() & updated
+        for key in updated:
             if key in triggered_by:
                 found.update(triggered_by[key])
         return sorted(found) if len(found) > 1 else found
@@ -71,6 +73,10 @@ def is_triggered(head: Head, node: NodePlan) -> bool:
 
 def _pull(head: Head, node: NodePlan, step: int, stop: int) -> Task | None:
     reads = node.reads
+    if node.lookups is not None and type(reads) is tuple:
+        task = pull(head, node, None, step)
+        task.view = head.view, reads
+        return task
     try:
         if type(reads) is tuple:
             value: Any = head.view(reads).copy()

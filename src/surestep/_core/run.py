@@ -214,12 +214,12 @@ class Run:
             "versions_seen": head.seen,
             "updated_channels": None if head.updated is None else sorted(head.updated),
         }
-        new_versions = {key: versions[key] for key in sorted(head.dirty) if key in versions}
+        new_versions = head.dirty or {}
         rows = () if self.request.durability == "exit" else [self._rows(task, writes) for task, writes in self.held]
         command = Commit(
             head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, True, urgent, looked
         )
-        head.dirty, head.looked = set(), set()
+        head.dirty, head.looked = {}, set()
         self.newest = id
         return command
 

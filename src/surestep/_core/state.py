@@ -19,7 +19,7 @@ from surestep._core.begin import input_task, input_writes, load, restore
 from surestep._core.blueprint import BRANCH, END, INPUT, INTERRUPT, RESUME, TASKS, Blueprint
 from surestep._core.commands import ListCheckpoints, Next, Save, Step, TaskRows, UseLedger
 from surestep._core.effects import HELD
-from surestep._core.head import Head
+from surestep._core.head import Channels, Head
 from surestep._core.ids import id_from, interrupt_id
 from surestep._core.plan import plan
 from surestep._core.rows import Pending, TaskStatus
@@ -27,7 +27,6 @@ from surestep._core.run import Run
 from surestep._core.snapshot import child_config, config_at, status_of, task_result
 from surestep._core.task import Task
 from surestep._records import EffectRecord
-from surestep.channels.base import MISSING
 from surestep.errors import InvalidUpdateError
 from surestep.types import HeldTask, Interrupt, PregelTask, StateSnapshot, StateUpdate
 
@@ -57,8 +56,7 @@ def get_history(
     states = []
     for saved in found:
         values = saved.checkpoint["channel_values"]
-        specs = run.blueprint.channels
-        channels = {key: spec.from_checkpoint(values.get(key, MISSING)) for key, spec in specs.items()}
+        channels = Channels(run.blueprint.channels, values, run.blueprint.plain)
         run.head = Head(request.ns, channels, request.next_version, request.mint)
         yield from restore(run.head, run.blueprint, saved, values, request.ns)
         run.pending = Pending(saved.pending_writes or ())
@@ -233,7 +231,7 @@ def _copy(run: Run, saved: Any, update: StateUpdate) -> Step[None]:
         raise InvalidUpdateError("Cannot copy a checkpoint that does not exist: the thread is empty.")
     parent = saved.parent_config["configurable"]["checkpoint_id"] if saved.parent_config else None
     run.head.updated = None
-    run.head.dirty, run.head.looked = set(run.head.versions), None  # all may differ from the parent's
+    run.head.dirty, run.head.looked = dict(run.head.versions), None  # all may differ from the parent's
     yield from run.commit("fork", urgent=True, parent=(parent,))
     if update.values is not None:
         run.step += 1
@@ -329,8 +327,7 @@ def _schedule_again(head: Head, task: Task) -> list[tuple[str, Any]]:
     if task.path[0] == "__pregel_push":
         return [(TASKS, head.channels[TASKS].get()[task.path[1]])]
     branch = f"{BRANCH}{task.name}"
-    channel = head.channels.get(branch)
-    return [(branch, None)] if channel is not None and channel.is_available() else []
+    return [(branch, None)] if branch in head.channels.specs and head.channels[branch].is_available() else []
 
 
 def _keep_questions(run: Run, waiting: Sequence[Task], statuses: Mapping[Task, TaskStatus]) -> Step[None]:

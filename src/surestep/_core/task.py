@@ -9,10 +9,10 @@ from surestep._core.ids import NS_END, PUSH, child_ns, path_text, task_id
 from surestep._core.rows import Origin, Position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from surestep._core.blueprint import NodePlan
-    from surestep._core.head import Head
+    from surestep._core.head import Head, View
 
 
 class Task:
@@ -23,6 +23,7 @@ class Task:
 
     __slots__ = (
         "_id",
+        "_input",
         "_ns",
         "_path_text",
         "anchor",
@@ -31,7 +32,6 @@ class Task:
         "failed",
         "first_started",
         "id_parts",
-        "input",
         "name",
         "node",
         "path",
@@ -39,6 +39,7 @@ class Task:
         "step",
         "timeout",
         "triggers",
+        "view",
         "writes",
     )
 
@@ -59,7 +60,8 @@ class Task:
         self.path = path
         self.triggers = triggers
         self.id_parts = id_parts
-        self.input = input
+        self._input = input
+        self.view: tuple[Callable[[Any], View], tuple[str, ...]] | None = None  # what its input is to be read from
         self.step = step
         self.timeout = node.timeout
         self.writes: Sequence[tuple[str, Any]] = ()
@@ -71,6 +73,21 @@ class Task:
         self._id: str | None = None
         self._ns: str | None = None
         self._path_text: str | None = node.path_text if path is node.path else None
+
+    @property
+    def input(self) -> Any:
+        """What it is given."""
+        view = self.view
+        if view is not None:
+            self._input, self.view = view[0](view[1]).copy(), None
+        return self._input
+
+    def given(self) -> Any:
+        """What its function is given: no more than what it looks up, unless somebody has looked at the whole input."""
+        view = self.view
+        if view is not None and self.node.lookups is not None:
+            return view[0](self.node.lookups).copy()
+        return self.input
 
     @property
     def id(self) -> str:

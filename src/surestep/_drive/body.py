@@ -31,7 +31,7 @@ def play(context: TaskContext) -> Body:
     """The node itself: its function, then its writers. Returns what the function returned."""
     task = context.task
     spec = task.node.spec
-    value = task.input
+    value = task.given()
     if spec.bound is not None:  # type: ignore[attr-defined]
         value = yield spec.bound, value  # type: ignore[attr-defined]
     yield from write(spec.writers, value, context)  # type: ignore[attr-defined]

@@ -154,8 +154,10 @@ class TaskContext:
         """Current values of channels; `fresh`: with this task's own writes applied."""
         return self.env.read(select, self.writes if fresh else ())
 
-    def fresh(self, select: str | Sequence[str]) -> Any:
-        return self.env.read(select, self.writes)
+    def fresh(self, select: str | Sequence[str], lookups: Sequence[str] | None = None) -> Any:
+        """Current values with the task's own writes applied. `lookups`: what the reader looks up of them; it gets no
+        more, unless somebody sees what it is given."""
+        return self.env.read(select if lookups is None or self.env.tracer is not None else lookups, self.writes)
 
     def send(self, writes: Sequence[tuple[str, Any]]) -> None:
         """Add writes to the task's own."""

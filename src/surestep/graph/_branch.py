@@ -6,11 +6,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from surestep._constants import TASKS
+from surestep._core.blueprint import MANY
 from surestep._drive.call import Call, coerce
 from surestep.constants import END, START
 from surestep.errors import InvalidUpdateError
 from surestep.graph._infer import input_hint, path_names
-from surestep.pregel.node import Fresh, Router, Way, Write
+from surestep.pregel.node import Fresh, Router, Way, Write, lookups_of
 from surestep.types import Command, Send
 
 Targets = Mapping[str, str]
@@ -53,7 +54,7 @@ class BranchRouter(Router):
     schema of its own, so that it also sees what the node returned, under the state.
     """
 
-    __slots__ = ("ends", "known", "mapper", "merges", "name", "path", "reads", "source", "targets")
+    __slots__ = ("ends", "known", "lookups", "mapper", "merges", "name", "path", "reads", "source", "targets")
 
     def __init__(
         self,
@@ -71,6 +72,8 @@ class BranchRouter(Router):
         self.source = source
         self.reads = tuple(reads) if isinstance(reads, list) else reads
         self.mapper = mapper
+        wide = type(self.reads) is tuple and len(self.reads) > MANY and mapper is None
+        self.lookups = lookups_of(self.path) if wide else None
         self.merges = branch.input_schema is None and mapper is None
         self.targets = targets
         self.known: dict[str, Sequence[Write]] = {}  # what answers with one name came to
@@ -79,7 +82,7 @@ class BranchRouter(Router):
         """The state with the node's own writes applied, as the path function's schema."""
         if self.reads is None:
             return value
-        state = fresh(self.reads)
+        state = fresh(self.reads, self.lookups)
         if self.mapper is not None:
             return self.mapper(state)
         if self.merges and isinstance(value, dict) and isinstance(state, dict):

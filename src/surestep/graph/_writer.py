@@ -39,11 +39,9 @@ class NodeWriter(Writer):
         if value is None:
             return self.edges
         if type(value) is dict:
-            keys = self.keys
-            for key in value:
-                if key not in keys:
-                    return [*self._updates(value), *self.edges]
-            return [*value.items(), *self.edges]
+            if value.keys() <= self.keys.keys():
+                return [*value.items(), *self.edges]
+            return [*self._updates(value), *self.edges]
         state: list[Write] = []
         control: list[Write] = []
         if isinstance(value, (list, tuple)) and any(isinstance(item, Command) for item in value):

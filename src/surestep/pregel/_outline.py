@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from surestep._core.apply import apply_writes
 from surestep._core.begin import input_task
 from surestep._core.blueprint import END, START, Blueprint
-from surestep._core.head import Head
+from surestep._core.head import Channels, Head
 from surestep._core.plan import plan
 from surestep._core.task import Task
 from surestep.channels.ephemeral_value import EphemeralValue
@@ -104,7 +104,7 @@ class _Play:
         self.chosen: set[tuple[str, str]] = set()  # conditional ways that were taken: source and channel
         self.waited: set[str] = set()  # deferred nodes that have run
         channels = {key: _played(channel) for key, channel in self.blueprint.channels.items()}
-        self.head = Head("", channels, count_version, lambda step, after: "")
+        self.head = Head("", Channels(channels), count_version, lambda step, after: "")
 
     def through(self) -> set[str]:
         """Run to the end, or for so many rounds; the names of the nodes that ran last."""

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 Write = tuple[str, Any]
-Fresh = Callable[[str | Sequence[str]], Any]
+Fresh = Callable[..., Any]
 
 
 class _Passthrough:
@@ -142,6 +142,15 @@ class ChannelWriter(Writer):
         return [Way(entry.channel) for entry in self.entries]
 
 
+def lookups_of(call: Call) -> tuple[str, ...] | None:
+    """The keys of its input that a function looks up, if its code shows that it does nothing else with it."""
+    if type(call) is not Call or call.target not in (call.func, call.afunc):
+        return None
+    from surestep.pregel._lookups import keys_looked_up  # here: only states with many keys need it
+
+    return keys_looked_up(call.target)
+
+
 class PregelNode:
     """A node as the engine sees it: what it reads, what starts it, what it runs, and how it may fail.
 
@@ -232,6 +241,11 @@ class PregelNode:
             found = None if self.bound is None else find_subgraph(self.bound)
             self._subgraphs = [] if found is None else [found]
         return self._subgraphs
+
+    @property
+    def lookups(self) -> tuple[str, ...] | None:
+        """The keys of its input that its function looks up, if its code shows that it does nothing else with it."""
+        return None if self.bound is None else lookups_of(self.bound)
 
     @property
     def identity(self) -> Identity:

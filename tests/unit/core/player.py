@@ -38,6 +38,7 @@ class Spec:
         self.is_error_handler = policies.get("is_handler", False)
         self.error_handler_node = policies.get("handler")
         self.subgraphs = ()
+        self.lookups = None
         self.cache_policy = None
         self.writers = ()
 

@@ -9,7 +9,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 from surestep.checkpoint.base._shared import EMPTY, Typed
@@ -26,6 +27,7 @@ Row = tuple[Typed, Typed, str | None]
 Write = tuple[str, str, Typed, str]
 """A stored write: task id, channel, value, task path."""
 Writes = dict[tuple[str, int], Write]
+Blobs = dict[tuple[str, str, str, Any], Typed]
 
 SINCE = "__surestep_since"
 MANY = 64
@@ -50,8 +52,15 @@ class Once:
             self.add(rows, task_id, path, of_task)
         return rows
 
-    def add(self, rows: Writes, task_id: str, path: str, writes: Iterable[tuple[str, Any]]) -> None:
+    def add(self, rows: Writes, task_id: str, path: str, writes: Sequence[tuple[str, Any]]) -> None:
         """Add the rows of one task's writes."""
+        channels = [channel for channel, _ in writes] if len(writes) > MANY else []
+        if channels and WRITES_IDX_MAP.keys().isdisjoint(channels):
+            # A run's input may have thousands: rows without a round of the interpreter for each.
+            typed = self._typed(channels, [value for _, value in writes])
+            found = zip(repeat(task_id), channels, typed, repeat(path), strict=False)
+            rows.update(zip(zip(repeat(task_id), count(), strict=False), found, strict=False))
+            return
         dumps, known, channel = self.dumps, self.known, ""
         try:
             for position, (channel, value) in enumerate(writes):
@@ -62,12 +71,16 @@ class Once:
         except SerializationError as error:
             raise error.within(f"Channel {channel!r}") from error
 
-    def values(
-        self, thread_id: str, ns: str, versions: Mapping[str, Any], values: Mapping[str, Any]
-    ) -> dict[tuple[str, str, str, Any], Typed]:
+    def values(self, thread_id: str, ns: str, versions: Mapping[str, Any], values: Mapping[str, Any]) -> Blobs:
         """The values of channels that have a new version; `EMPTY` for one that has lost its value."""
+        if len(versions) > MANY:
+            typed = dict.fromkeys(versions, EMPTY)
+            there = [channel for channel in versions if channel in values]
+            typed.update(zip(there, self._typed(there, [values[channel] for channel in there]), strict=True))
+            places = zip(repeat(thread_id), repeat(ns), versions, versions.values(), strict=False)
+            return dict(zip(places, typed.values(), strict=True))
+        blobs: Blobs = {}
         dumps, known, channel = self.dumps, self.known, ""
-        blobs = {}
         try:
             for channel, version in versions.items():
                 if channel not in values:
@@ -81,6 +94,17 @@ class Once:
         except SerializationError as error:
             raise error.within(f"Channel {channel!r}") from error
         return blobs
+
+    def _typed(self, channels: Sequence[str], values: Sequence[Any]) -> Iterable[Typed]:
+        """Many values, serialized."""
+        known, ids = self.known, list(map(id, values))
+        for position, key in enumerate(ids):
+            if key not in known:
+                try:
+                    known[key] = self.dumps(values[position])
+                except SerializationError as error:
+                    raise error.within(f"Channel {channels[position]!r}") from error
+        return map(known.__getitem__, ids)
 
 
 def whole(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -521,3 +521,15 @@ def test_the_serializer_can_be_replaced(thread: Thread) -> None:
     assert thread.get(secret).checkpoint["channel_values"] == {"a": "clear text", "b": "hidden text"}  # type: ignore[union-attr]
     assert thread.writes(plain) == [(TASK, "b", "hidden text")]
     assert ids(thread.saver.list(None, filter={"who": "hidden name"})) == [secret]
+
+
+def test_a_failure_is_kept_as_text_and_an_exception_in_the_state_as_such(thread: Thread) -> None:
+    error = ValueError("both", 1)
+    first = thread.put({"a": 1})
+    thread.put({"error": error}, writes=[step(("error", error), ("__error__", error))])
+    thread.saver.put_writes(at("t", first), [("__error__", KeyError("k"))], "other")
+    kept = thread.get().checkpoint["channel_values"]["error"]  # type: ignore[union-attr]
+    assert type(kept) is ValueError and kept.args == ("both", 1)
+    stored = {(task, channel): value for task, channel, value in thread.writes(first)}
+    assert stored[TASK, "__error__"] == "ValueError('both', 1)" and stored["other", "__error__"] == "KeyError('k')"
+    assert type(stored[TASK, "error"]) is ValueError

@@ -140,7 +140,8 @@ def rows_of_pause(writes: Writes, questions: Sequence[Any]) -> Writes:
 
 def rows_of_failure(writes: Writes, error: BaseException, node: str, handled: bool) -> Writes:
     """A failed task's rows. Its writes count for nothing: it did not finish, so it will run again as a whole."""
-    rows = [*((c, v) for c, v in writes if c == RESUME), (ERROR, error)]
+    # As text, whatever the saver's serializer makes of exceptions: reading the thread must not need the error's class.
+    rows: list[tuple[str, Any]] = [*((c, v) for c, v in writes if c == RESUME), (ERROR, repr(error))]
     if handled:
         rows.append((ERROR_SOURCE_NODE, node))
     return last_of_each(rows)

@@ -29,7 +29,7 @@ from surestep._sql.statement import Many, Steps
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
 from surestep.checkpoint.base._shared import address, address_of, already_claimed, write_rows
 from surestep.checkpoint.serde.base import SerializationError
-from surestep.checkpoint.serde.types import _DeltaSnapshot
+from surestep.checkpoint.serde.types import ERROR, _DeltaSnapshot
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
@@ -79,6 +79,8 @@ class _Commit:
         rows = _rows(self.desk.serde, task.task_id, task.task_path, task.writes)
         self.rows += rows
         for (channel, value), row in zip(task.writes, rows, strict=True):
+            if channel == ERROR:  # as a text; the same failure may also stand in the state
+                continue
             self.known[id(value)] = row[3]
             if type(value) is list and value:
                 self.lists.setdefault(channel, []).append((value, row[3]))

@@ -55,7 +55,21 @@ class Payload(TypedDict):
     pair: Pair
 
 
+class Code(str):
+    pass
+
+
+class Failure(Exception):
+    pass
+
+
+Bound = TypeVar("Bound", bound=Leaf)
+
 HINTS: list[tuple[Any, set[type]]] = [
+    (dict[Code, Failure | None], {Code, Failure}),
+    (Exception, {Exception}),
+    (list[Literal[Color.RED]], {Color}),
+    (Bound, {Leaf, Color}),
     (int, set()),
     (Any, set()),
     (Literal["a"], set()),

@@ -49,12 +49,10 @@ SAME = [
     Money(1),
     Phase.OPEN,
     Point(1, 2),
-    Customer(name="n", address=Address(city="c")),
     HumanMessage("hi", id="1"),
     AIMessage("", tool_calls=[{"name": "t", "args": {"x": 1}, "id": "c"}], id="2"),
     [SystemMessage("s"), ToolMessage("t", tool_call_id="c"), RemoveMessage(id="1")],
     Document(page_content="p", metadata={"k": "v"}),
-    ValueError("x"),
 ]
 
 
@@ -107,6 +105,10 @@ FAITHFUL = [
     1 + 2j,
     range(3),
     "\ud800",
+    {Phase.OPEN: 1},
+    {datetime.date(2024, 1, 2): 1},
+    Customer(name="n", address=Address(city="c"), extra=[Order(1), Phase.OPEN]),
+    Customer(name="n", address=Address(city="c"), extra={(1, 2)}),
 ]
 
 
@@ -114,6 +116,18 @@ FAITHFUL = [
 def test_what_langgraph_would_lose_it_reads_from_us_in_full(value: Any) -> None:
     loaded = Theirs(allowed_msgpack_modules=True).loads_typed(OURS.dumps_typed({"v": value}))["v"]
     assert loaded == value and type(loaded) is type(value)
+
+
+def test_exceptions_are_exceptions_to_langgraph_too() -> None:
+    loaded = Theirs(allowed_msgpack_modules=True).loads_typed(OURS.dumps_typed([ValueError("x", 1)]))[0]
+    assert type(loaded) is ValueError and loaded.args == ("x", 1)
+    assert OURS.loads_typed(THEIRS.dumps_typed([ValueError("x")])) == ["ValueError('x')"]
+
+
+def test_models_that_langgraph_wrote_can_be_read() -> None:
+    customer = Customer(name="n", address=Address(city="c"), extra={"a": [1]})
+    assert OURS.loads_typed(THEIRS.dumps_typed(customer)) == customer
+    assert THEIRS.loads_typed(OURS.dumps_typed(customer)) == customer
 
 
 def test_sets_of_tuples_that_langgraph_wrote_can_be_read() -> None:

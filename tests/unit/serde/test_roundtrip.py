@@ -18,23 +18,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.serde.shapes import (
     ALL,
+    EXTENDED,
     Account,
     Address,
     Aliased,
+    Count,
     Customer,
+    Derived,
+    Failed,
+    Flags,
+    Grows,
+    Holder,
     Level,
+    Lines,
     Money,
     Names,
     Order,
     Outer,
+    Pair,
     Phase,
     Point,
     Sealed,
     Settings,
+    Share,
     Token,
+    Word,
     same,
 )
 
+from surestep.checkpoint.serde.base import TypeNotAllowedError, UnsavableTypeError
 from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
 from surestep.checkpoint.serde.types import _DeltaSnapshot
 from surestep.types import Command, Interrupt, Overwrite, Send, StateSnapshot, TimeoutPolicy
@@ -144,13 +156,78 @@ def test_a_model_that_was_never_valid_comes_back_as_it_was(caplog: pytest.LogCap
     assert "isn't valid" in caplog.text
 
 
-def test_subclasses_of_basic_types_come_back_as_the_basic_type() -> None:
-    loaded = STRICT.loads_typed(STRICT.dumps_typed([Token("t"), Settings(a=1)]))
-    assert same(loaded, ["t", {"a": 1}])
+KEYS = [
+    *(Phase.OPEN, Level.LOW, Word.A, Point(1), Money(1), datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2)),
+    *(uuid.UUID(int=3), decimal.Decimal("1.5"), frozenset({1}), 2**70, 1j, (1, Phase.OPEN), "\ud800", ()),
+]
 
 
-def test_exceptions_are_kept_as_text() -> None:
-    assert STRICT.loads_typed(STRICT.dumps_typed(ValueError("no"))) == "ValueError('no')"
+@pytest.mark.parametrize("key", KEYS, ids=ascii)
+def test_keys_come_back(key: Any) -> None:
+    for value in ({key: 1}, {1: {"a": {key: [key]}}}, collections.OrderedDict({key: 1}), [Order(1, {key: "x"})]):  # type: ignore[arg-type]
+        assert same(SERDE.loads_typed(SERDE.dumps_typed(value)), value)
+
+
+def test_a_model_comes_back_whatever_its_dump_says() -> None:
+    inside = [Order(1), Phase.OPEN, {(1, 2)}, Derived(x=3, y=4), {"p": Phase.CLOSED}, collections.Counter("aab")]
+    value = Holder(base=Derived(x=3, y=4), any=inside, hidden=7, shown=3.5, more=(1, Money(2)))
+    value._private = {"kept": Phase.OPEN}
+    loaded = SERDE.loads_typed(SERDE.dumps_typed({"v": value}))["v"]
+    assert same(loaded, value) and same(loaded._private, value._private)
+    assert type(loaded.base) is Derived and loaded._lock is not value._lock
+
+
+def test_a_dataclass_comes_back_whatever_it_does_when_it_is_made() -> None:
+    value = Grows(3)
+    assert value.n == 4 and SERDE.loads_typed(SERDE.dumps_typed(value)).n == 4
+
+
+EXTEND = JsonPlusSerializer(allowed_msgpack_modules=[*ALL, *EXTENDED])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Token("t"),
+        Settings(a=(1,)),
+        Lines([1, (2,)]),
+        Pair([1, [2]]),
+        Count(3),
+        Count(2**70),
+        Share(1.5),
+        Failed("a", 1),
+    ],
+    ids=repr,
+)
+def test_an_extended_basic_type_keeps_its_class_if_that_is_allowed(value: Any) -> None:
+    assert same(EXTEND.loads_typed(EXTEND.dumps_typed({"v": [value]})), {"v": [value]})
+    everything = JsonPlusSerializer(allowed_msgpack_modules=True)
+    assert same(everything.loads_typed(everything.dumps_typed(value)), value)
+
+
+def test_inside_of_a_model_an_extended_type_is_what_the_model_makes_of_it() -> None:
+    value = Customer(name="n", address=Address(city="c"), extra=[Token("t"), {"s": Settings(a=1)}])
+    assert same(SERDE.loads_typed(SERDE.dumps_typed(value)).extra, ["t", {"s": {"a": 1}}])
+
+
+def test_texts_of_messages() -> None:
+    from langchain_core.messages import AIMessage
+
+    text = AIMessage("hello").text
+    assert type(text) is not str and same(STRICT.loads_typed(STRICT.dumps_typed({"answer": text})), {"answer": text})
+
+
+def test_exceptions() -> None:
+    raised = ValueError("no", 3)
+    raised.add_note("while testing")
+    for error in (raised, KeyError("k"), OSError(2, "no such", "file"), UnicodeDecodeError("utf-8", b"x", 0, 1, "bad")):
+        loaded = STRICT.loads_typed(STRICT.dumps_typed([error]))[0]
+        assert type(loaded) is type(error) and loaded.args == error.args and str(loaded) == str(error)
+    group = STRICT.loads_typed(STRICT.dumps_typed(ExceptionGroup("g", [ValueError(1), KeyError(2)])))
+    assert isinstance(group, ExceptionGroup) and [type(error) for error in group.exceptions] == [ValueError, KeyError]
+    with pytest.raises(TypeNotAllowedError, match="Failed"):
+        STRICT.loads_typed(STRICT.dumps_typed(Failed("x")))
+    assert same(STRICT.with_msgpack_allowlist([Exception]).loads_typed(STRICT.dumps_typed(Failed("x"))), Failed("x"))
 
 
 def test_a_class_inside_a_function_comes_back_when_it_is_allowed_as_a_class() -> None:
@@ -183,10 +260,32 @@ leaves = (
     | st.datetimes(timezones=st.none() | st.just(datetime.UTC))
     | st.decimals(allow_nan=False)
     | st.uuids()
+    | st.fractions()
+    | st.sampled_from(
+        [Phase.OPEN, Phase.CLOSED, Level.LOW, Word.A, Flags.A | Flags.B, Token("t"), Count(3), Share(1.5)]
+    )
+    | st.builds(ValueError, st.text())
+    | st.builds(Failed, st.integers(), st.binary())
 )
-keys = st.text(st.characters(exclude_categories=["Cs"])) | st.integers(-(2**63), 2**63) | st.binary() | st.booleans()
+keys = (
+    st.text(st.characters(exclude_categories=["Cs"]))
+    | st.integers(-(2**65), 2**65)
+    | st.binary()
+    | st.booleans()
+    | st.dates()
+    | st.uuids()
+    | st.sampled_from(Phase)
+    | st.tuples(st.integers(), st.sampled_from(Phase) | st.text())
+    | st.frozensets(st.integers())
+)
 atoms = st.integers() | st.text()
 hashable = atoms | st.tuples(atoms, st.tuples(atoms)) | st.frozensets(atoms | st.tuples(atoms))
+models = (  # what may stand in a model, with nothing in it that extends a basic type
+    st.integers()
+    | st.sampled_from(Phase)
+    | st.builds(Order, st.integers())
+    | st.dictionaries(keys, st.sets(st.dates()))
+)
 values = st.recursive(
     leaves,
     lambda inner: (
@@ -197,6 +296,12 @@ values = st.recursive(
         | st.builds(collections.deque, st.lists(inner), st.none() | st.integers(5, 9))
         | st.builds(collections.OrderedDict, st.dictionaries(keys, inner))
         | st.builds(Order, st.integers(), st.lists(st.text()))
+        | st.builds(Settings, st.dictionaries(keys, inner))
+        | st.builds(Lines, st.lists(inner))
+        | st.builds(Pair, st.lists(inner))
+        | st.builds(Point, st.integers(), inner)
+        | st.builds(collections.defaultdict, st.none() | st.just(list), st.dictionaries(keys, inner))
+        | st.builds(lambda a, b: Holder(base=Derived(y=3), any=a, shown=b), models, models)
         | st.builds(Send, st.text(), inner)
         | st.builds(Overwrite, inner)
     ),
@@ -206,7 +311,22 @@ values = st.recursive(
 
 @given(values)
 def test_any_value_comes_back(value: Any) -> None:
-    assert same(SERDE.loads_typed(SERDE.dumps_typed(value)), value)
+    assert same(EXTEND.loads_typed(EXTEND.dumps_typed(value)), value)
+
+
+def test_numpy_scalars() -> None:
+    import numpy as np
+
+    names = "bool_ int8 int16 int32 int64 uint8 uint64 longlong float16 float32 float64 complex64 str_ bytes_".split()
+    numbers = [getattr(np, name)("1" if name == "str_" else b"1" if name == "bytes_" else 1) for name in names]
+    times = [np.datetime64("2024-01-02T03:04:05.678901234"), np.datetime64("NaT"), np.timedelta64(3, "25s")]
+    for value in (*numbers, *times, np.float32(1.1)):
+        loaded = STRICT.loads_typed(STRICT.dumps_typed({"v": [value]}))["v"][0]
+        assert type(loaded) is type(value) and loaded.dtype == value.dtype and (loaded == value or loaded != loaded)
+    assert STRICT.loads_typed(STRICT.dumps_typed({np.int64(1): 2})) == {1: 2}
+    for unsupported in (np.longdouble(1), np.void(b"x")):
+        with pytest.raises(UnsavableTypeError, match="numpy"):
+            STRICT.dumps_typed(unsupported)
 
 
 def test_numpy_arrays() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from surestep.checkpoint.base._types import WRITES_IDX_MAP, CheckpointTuple
 from surestep.checkpoint.serde.base import SerializationError
+from surestep.checkpoint.serde.types import ERROR
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base._types import (
@@ -37,10 +38,17 @@ def write_rows(
     rows: list[WriteRow] = []
     try:
         for position, (channel, value) in enumerate(writes):
+            if channel == ERROR:
+                value = as_text(value)
             rows.append((task_id, special(channel, position), channel, dumps(value), task_path))
     except SerializationError as error:
         raise error.within(f"Channel {channel!r}") from error
     return rows
+
+
+def as_text(error: Any) -> Any:
+    """A failure as it is stored. Its class may not be there for whoever reads the thread."""
+    return repr(error) if isinstance(error, BaseException) else error
 
 
 class Stored(NamedTuple):

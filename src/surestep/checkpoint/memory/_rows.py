@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
-from surestep.checkpoint.base._shared import EMPTY, Typed
+from surestep.checkpoint.base._shared import EMPTY, Typed, as_text
 from surestep.checkpoint.base._types import SEEN_KEY, WRITES_IDX_MAP
 from surestep.checkpoint.serde.base import SerializationError
+from surestep.checkpoint.serde.types import ERROR
 
 if TYPE_CHECKING:
     from surestep.checkpoint.base import Checkpoint, TaskWrites
@@ -64,6 +65,9 @@ class Once:
         dumps, known, channel = self.dumps, self.known, ""
         try:
             for position, (channel, value) in enumerate(writes):
+                if channel == ERROR:
+                    rows[task_id, _special(channel, position)] = (task_id, channel, dumps(as_text(value)), path)
+                    continue
                 key = id(value)
                 if key not in known:
                     known[key] = dumps(value)

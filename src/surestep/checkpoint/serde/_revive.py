@@ -16,6 +16,7 @@ from surestep.checkpoint.serde.types_ext import (
 )
 
 _HASHED = (set, frozenset)
+_MISSING = object()
 _SEND = ("langgraph.types", "Send")  # the one class that is stored by position and takes a keyword
 
 
@@ -51,14 +52,13 @@ def build(target: Any, code: int, argument: Any, name: TypeName) -> Any:
 
 
 def _from_fields(cls: Any, fields: dict[str, Any]) -> Any:
-    """A dataclass (or named tuple, or anything with such a constructor)."""
+    """A dataclass (or named tuple, or anything with such a constructor). A dataclass gets the very values that were
+    saved, whatever it made of them in `__post_init__`."""
     known: Mapping[str, Any] = getattr(cls, "__dataclass_fields__", {})
-    late = [name for name in fields if name in known and not known[name].init]
-    if not late:
-        return cls(**fields)
-    obj = cls(**{name: value for name, value in fields.items() if name not in late})
-    for name in late:
-        object.__setattr__(obj, name, fields[name])
+    obj = cls(**{name: value for name, value in fields.items() if name not in known or known[name].init})
+    for name in known.keys() & fields.keys():
+        if getattr(obj, name, _MISSING) is not fields[name]:
+            object.__setattr__(obj, name, fields[name])
     return obj
 
 

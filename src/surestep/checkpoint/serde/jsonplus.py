@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, NoReturn, TypeVar
 
 import ormsgpack
 
+from surestep.checkpoint.serde._hints import classes_in
+from surestep.checkpoint.serde._objects import Extended, Model
 from surestep.checkpoint.serde._revive import build
 from surestep.checkpoint.serde.base import (
     CorruptValueError,
@@ -37,6 +39,7 @@ from surestep.checkpoint.serde.types_ext import (
     OWN_MODULES,
     PLAIN,
     SAFE_TYPES,
+    Pairs,
     TypeName,
     encoder_for,
     is_secret,
@@ -63,9 +66,12 @@ _WRITE: Final = (
     | ormsgpack.OPT_PASSTHROUGH_BIG_INT
 )
 _PACKED: Final = frozenset({dict, list, str, int, float, bool})  # what most values are
+_TEXT_KEYS: Final = _WRITE & ~ormsgpack.OPT_NON_STR_KEYS
+"""Other keys than texts are looked at first: see `_prepared`."""
 _READ: Final = ormsgpack.OPT_NON_STR_KEYS
 _KNOWN_CODES: Final = frozenset(range(EXT_DELTA_SNAPSHOT + 1))
 _MAX_WARNED: Final = 1000
+_BOUND: Final = ("_failure", "_default", "_default_inside", "_unpack_ext_hook")
 
 _warned_unregistered_types: set[TypeName] = set()
 
@@ -122,10 +128,11 @@ class JsonPlusSerializer(SerializerProtocol):
         # Bound methods kept as attributes: they are made once and not per value, and belong to this copy.
         self._failure = threading.local()
         self._default: Callable[[Any], Any] = self._encode
+        self._default_inside: Callable[[Any], Any] = self._encode_inside
         self._unpack_ext_hook: Callable[[int, bytes], Any] = self._custom_hook or self._decode
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_failure", "_default", "_unpack_ext_hook")}
+        return {k: v for k, v in self.__dict__.items() if k not in _BOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -162,12 +169,12 @@ class JsonPlusSerializer(SerializerProtocol):
             if isinstance(obj, bytearray):
                 return "bytearray", bytes(obj)
         try:
-            return "msgpack", ormsgpack.packb(obj, self._default, _WRITE)
+            return "msgpack", ormsgpack.packb(obj, self._default, _TEXT_KEYS)
         except (TypeError, ValueError, RecursionError) as error:
             return self._dumps_otherwise(obj, self._cause(error))
 
     def _dumps_otherwise(self, obj: Any, cause: BaseException) -> tuple[str, bytes]:
-        if "surrogates" in str(cause):
+        if _can_be_prepared(cause):
             try:
                 return "msgpack", self._pack(obj)
             except (TypeError, ValueError, RecursionError) as error:
@@ -178,28 +185,61 @@ class JsonPlusSerializer(SerializerProtocol):
             return "pickle", pickle.dumps(obj)
         raise self._unsavable(obj, cause) from None
 
-    def _pack(self, obj: Any) -> bytes:
+    def _pack(self, obj: Any, default: Callable[[Any], Any] | None = None) -> bytes:
+        default = default or self._default
         try:
-            return ormsgpack.packb(obj, self._default, _WRITE)
+            return ormsgpack.packb(obj, default, _TEXT_KEYS)
         except TypeError as error:
-            if "surrogates" not in str(error):
+            if not _can_be_prepared(error):
                 raise
-            return ormsgpack.packb(_without_surrogates(obj), self._default, _WRITE)
+            return ormsgpack.packb(_prepared(obj), default, _WRITE)
 
     def _encode(self, obj: Any) -> Any:
         """What ormsgpack is to write for an object it doesn't know."""
+        return self._encoded(obj, self._default)
+
+    def _encode_inside(self, obj: Any) -> Any:
+        """The same inside of a model."""
+        return self._encoded(obj, self._default_inside)
+
+    def _encoded(self, obj: Any, default: Callable[[Any], Any]) -> Any:
         try:
             cls = type(obj)
-            encode = encoder_for(cls)
+            encode: Any = encoder_for(cls)
             if encode is None:
                 raise TypeError(cls)
             if is_secret(cls):
                 self._check_secret(cls)
+            kind = type(encode)
+            if kind is Model:
+                encode, default = encode.encode, self._default_inside
+            elif kind is Extended:
+                encode = self._choose(cls, encode, default is self._default_inside)
             code, payload = encode(obj)
-            return payload if code == PLAIN else ormsgpack.Ext(code, self._pack(payload))
+            return payload if code == PLAIN else ormsgpack.Ext(code, self._pack(payload, default))
         except BaseException as error:
             self._remember(error)
             raise
+
+    def _choose(self, cls: type, encoders: Extended, inside: bool) -> Any:
+        """How to write an object of a class that extends a basic type."""
+        module, name = key = wire_name(cls)
+        allowed = self._allowed_msgpack_modules
+        if key in SAFE_TYPES or allowed is True or (allowed and key in allowed) or self._stands_for(cls):
+            return encoders.encode
+        if inside:
+            return encoders.flat
+        raise UnsavableTypeError(
+            f"A {module}.{name} would come back as a plain {encoders.base}. If that will do, put "
+            f"{encoders.base}(value) into the state; to keep the class, name it in the state schema, or allow it: "
+            f"JsonPlusSerializer(allowed_msgpack_modules=[({module!r}, {name!r})]).",
+            module=module,
+            name=name,
+        )
+
+    def _stands_for(self, cls: type) -> bool:
+        """Whether one that is allowed as a class is a base of this one."""
+        return issubclass(cls, tuple(filter(None, self._classes.values())))
 
     def _remember(self, error: BaseException) -> None:
         # ormsgpack replaces what a callback raises by an error of its own; the first one is the cause.
@@ -311,7 +351,10 @@ class JsonPlusSerializer(SerializerProtocol):
             module, name, argument = payload[0], payload[1], payload[2]
             method = payload[3] if code == EXT_METHOD_SINGLE_ARG else None
             target = self._target(module, name, method)
-            return build(target, code, argument, (module, name))
+            made = build(target, code, argument, (module, name))
+            if len(payload) > 4:
+                made.__pydantic_private__.update(payload[4])
+            return made
         except BaseException as error:
             self._remember(error)
             raise
@@ -335,6 +378,15 @@ class JsonPlusSerializer(SerializerProtocol):
             )
         return target.fromisoformat
 
+    def _held_class(self, key: TypeName, loaded: type | None) -> type | None:
+        """The class, if one that is allowed names it in its fields: worked out when somebody asks."""
+        held = self.__dict__.get("_held")
+        if held is None or held[0] is not self._classes:
+            named = {cls or _loaded(*name) for name, cls in self._classes.items()}
+            held = self._held = self._classes, type_names(classes_in(named) - named)
+        found: type | None = held[1].get(key)
+        return found or (loaded if loaded and issubclass(loaded, tuple(filter(None, held[1].values()))) else None)
+
     def _allowed_target(self, module: str, name: str) -> Any:
         allowed = self._allowed_msgpack_modules
         if allowed is True:
@@ -343,8 +395,11 @@ class JsonPlusSerializer(SerializerProtocol):
         elif not allowed or (module, name) not in allowed:
             # A class that is allowed as a class stands for its subclasses, as in a type hint.
             loaded = _loaded(module, name)
-            if loaded is not None and issubclass(loaded, tuple(filter(None, self._classes.values()))):
+            if loaded is not None and self._stands_for(loaded):
                 return loaded
+            held = self._held_class((module, name), loaded)
+            if held is not None:
+                return held
             emit_serde_event({"kind": "msgpack_blocked", "module": module, "name": name})
             raise TypeNotAllowedError(
                 f"A stored value is of type {module}.{name}, which is not allowed to be revived. If it is "
@@ -414,9 +469,15 @@ def _array(payload: list[Any]) -> Any:
     return np.frombuffer(buffer, dtype=np.dtype(dtype)).reshape(tuple(shape), order=order).copy(order="K")
 
 
-def _without_surrogates(obj: Any) -> Any:
-    """The same value with texts that hold lone surrogates replaced by something that encodes them."""
-    if isinstance(obj, str):
+def _can_be_prepared(error: BaseException) -> bool:
+    """Whether ormsgpack stumbled over a text or over keys that `_prepared` makes another form of."""
+    return "surrogates" in str(error) or "Dict key must be str" in str(error)
+
+
+def _prepared(obj: Any) -> Any:
+    """The same value, with something that encodes them in place of texts that hold lone surrogates and of dicts whose
+    keys msgpack would take for others: an enum for its value, a date for its text."""
+    if type(obj) is str:
         try:
             obj.encode()
         except UnicodeEncodeError:
@@ -426,7 +487,22 @@ def _without_surrogates(obj: Any) -> Any:
             )
         return obj
     if type(obj) is dict:
-        return {key: _without_surrogates(value) for key, value in obj.items()}
+        if all(map(_is_plain_key, obj)):
+            return {key: _prepared(value) for key, value in obj.items()}
+        return Pairs([[_prepared(key), _prepared(value)] for key, value in obj.items()])
     if type(obj) is list:
-        return [_without_surrogates(value) for value in obj]
+        return [_prepared(value) for value in obj]
     return obj
+
+
+def _is_plain_key(key: Any) -> bool:
+    """Whether a key is in msgpack what it is in Python."""
+    cls = type(key)
+    if cls is str:
+        return bool(key.isascii()) or not any("\ud800" <= char <= "\udfff" for char in key)
+    if cls is int:
+        return bool(-(1 << 63) <= key < 1 << 64)
+    return cls in _PLAIN_KEYS or (cls is tuple and all(map(_is_plain_key, key)))
+
+
+_PLAIN_KEYS: Final = frozenset({float, bool, type(None), bytes})

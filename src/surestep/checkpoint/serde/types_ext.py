@@ -20,6 +20,8 @@ it knows how to make: what comes back here is equal to what was saved and of the
 
 from __future__ import annotations
 
+import builtins
+import dataclasses
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -48,13 +50,22 @@ OWN_MODULES: Final = {"langgraph.types": "surestep.types", "langgraph.store.base
 _STORED_MODULES: Final = {ours: stored for stored, ours in OWN_MODULES.items()}
 
 _SAFE_BY_MODULE: Final[dict[str, tuple[str, ...]]] = {
-    "builtins": ("set", "frozenset", "tuple", "complex", "range", "int", "str", "type"),
+    "builtins": (
+        *("set", "frozenset", "tuple", "complex", "range", "int", "str", "type", "dict"),
+        *(name for name, cls in vars(builtins).items() if isinstance(cls, type) and issubclass(cls, BaseException)),
+    ),
     "collections": ("deque", "OrderedDict", "Counter", "defaultdict"),
     "datetime": ("datetime", "date", "time", "timedelta", "timezone"),
     "decimal": ("Decimal",),
+    "fractions": ("Fraction",),
     "ipaddress": (
         *("IPv4Address", "IPv4Interface", "IPv4Network"),
         *("IPv6Address", "IPv6Interface", "IPv6Network"),
+    ),
+    "numpy": (
+        *("bool_", "int8", "int16", "int32", "int64", "longlong", "intc"),
+        *("uint8", "uint16", "uint32", "uint64", "ulonglong", "uintc"),
+        *("float16", "float32", "float64", "complex64", "complex128", "str_", "bytes_", "datetime64", "timedelta64"),
     ),
     "pathlib": ("Path", "PosixPath", "WindowsPath", "PurePath", "PurePosixPath", "PureWindowsPath"),
     "pathlib._local": ("Path", "PosixPath", "WindowsPath"),
@@ -62,7 +73,8 @@ _SAFE_BY_MODULE: Final[dict[str, tuple[str, ...]]] = {
     "uuid": ("UUID",),
     "surestep.effects": ("Abort", "Approve", "Completed", "Reject", "Retry"),
     "zoneinfo": ("ZoneInfo",),
-    "langchain_core.messages.base": ("BaseMessage", "BaseMessageChunk"),
+    "langchain_core.messages.base": ("BaseMessage", "BaseMessageChunk", "TextAccessor"),
+    "langchain_core.runnables.utils": ("AddableDict",),
     "langchain_core.messages.human": ("HumanMessage", "HumanMessageChunk"),
     "langchain_core.messages.ai": ("AIMessage", "AIMessageChunk"),
     "langchain_core.messages.system": ("SystemMessage", "SystemMessageChunk"),
@@ -213,6 +225,10 @@ def _array(cls: type) -> Encoder:
     return encode
 
 
+def _tuple(obj: Any) -> Encoded:
+    return EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "tuple", list(obj)]
+
+
 def _pattern(_: type) -> Encoder:
     return lambda obj: (EXT_CONSTRUCTOR_POS_ARGS, ["re", "compile", [obj.pattern, obj.flags]])
 
@@ -228,6 +244,7 @@ _BY_BASE: Final[dict[TypeName, Callable[[type], Encoder]]] = {
     ("re", "Pattern"): _pattern,
     ("uuid", "UUID"): lambda cls: _single(cls, lambda obj: obj.hex),
     ("decimal", "Decimal"): lambda cls: _single(cls, str),
+    ("fractions", "Fraction"): lambda cls: _positional(cls, lambda obj: (obj.numerator, obj.denominator)),
     ("builtins", "set"): lambda cls: _single(cls, list),
     ("builtins", "frozenset"): lambda cls: _single(cls, list),
     ("collections", "deque"): _deque,
@@ -239,21 +256,44 @@ _BY_BASE: Final[dict[TypeName, Callable[[type], Encoder]]] = {
     ("datetime", "timezone"): _timezone,
     ("zoneinfo", "ZoneInfo"): lambda cls: _single(cls, lambda obj: obj.key),
     ("numpy", "ndarray"): _array,
+    ("numpy", "generic"): lambda cls: _objects().numpy_scalar(cls),
+    ("numpy", "str_"): lambda cls: _objects().numpy_scalar(cls),
+    ("numpy", "bytes_"): lambda cls: _objects().numpy_scalar(cls),
+    (__name__, "Pairs"): lambda _: lambda obj: (EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "dict", obj.pairs]),
     (__name__, "_TypeOf"): lambda _: lambda obj: (EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "type", obj.cls()]),
     # What LangGraph loses:
-    ("builtins", "tuple"): lambda _: lambda obj: (EXT_CONSTRUCTOR_SINGLE_ARG, ["builtins", "tuple", list(obj)]),
+    ("builtins", "tuple"): lambda cls: _objects().extended(cls, "tuple", _tuple, list),
     ("builtins", "complex"): lambda _: _positional(complex, lambda obj: (obj.real, obj.imag)),
     ("builtins", "range"): lambda _: _positional(range, lambda obj: (obj.start, obj.stop, obj.step)),
     ("collections", "OrderedDict"): lambda cls: _single(cls, dict),
     ("collections", "Counter"): lambda cls: _single(cls, dict),
     ("collections", "defaultdict"): _defaultdict,
-    # Subclasses of the basic types come back as the basic type: equal, as they are to LangGraph.
-    ("builtins", "str"): lambda _: _plain(str.__str__),
-    ("builtins", "float"): lambda _: _plain(float),
-    ("builtins", "dict"): lambda _: _plain(lambda obj: dict(obj.items())),
-    ("builtins", "list"): lambda _: _plain(lambda obj: list(obj)),
-    ("builtins", "BaseException"): lambda _: _plain(repr),
+    # What extends a basic type:
+    ("builtins", "str"): lambda cls: _extended(cls, "str", str.__str__),
+    ("builtins", "float"): lambda cls: _extended(cls, "float", float.__float__),
+    ("builtins", "dict"): lambda cls: _extended(cls, "dict", lambda obj: dict(obj.items())),
+    ("builtins", "list"): lambda cls: _extended(cls, "list", lambda obj: list(obj)),
+    ("builtins", "BaseException"): lambda cls: _objects().exception(cls),
 }
+
+
+def _objects() -> Any:
+    from surestep.checkpoint.serde import _objects
+
+    return _objects
+
+
+def _extended(cls: type, base: str, plain: Callable[[Any], Any]) -> Any:
+    return _objects().extended(cls, base, _plain(plain), plain)
+
+
+class Pairs:
+    """A dict on its way into a payload whose keys msgpack would take for others."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[list[Any]]) -> None:
+        self.pairs = pairs
 
 
 def _int(obj: Any) -> Encoded:
@@ -270,15 +310,36 @@ def _decimal_digits(value: int) -> str:
 
 
 def _fields(cls: type) -> Encoder:
-    names = tuple(cls.__dataclass_fields__)  # type: ignore[attr-defined]
+    names = tuple(field.name for field in dataclasses.fields(cls))
+    declared: dict[str, Any] = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    for name, field in declared.items():
+        if field._field_type is dataclasses._FIELD_INITVAR and not _has_default(field):  # type: ignore[attr-defined]
+            return _refuse_initvar(cls, name)
     return _keywords(cls, lambda obj: {name: getattr(obj, name) for name in names if hasattr(obj, name)})
+
+
+def _has_default(field: Any) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+
+
+def _refuse_initvar(cls: type, field: str) -> Encoder:
+    module, name = wire_name(cls)
+
+    def refuse(obj: Any) -> Encoded:
+        raise UnsavableTypeError(
+            f"A {module}.{name} can't be saved: to make one takes {field!r} (an InitVar), which isn't kept in it. Give "
+            "it a default.",
+            module=module,
+            name=name,
+        )
+
+    return refuse
 
 
 def _model(code: int, method: str) -> Callable[[type], Encoder]:
     def of(cls: type) -> Encoder:
         module, name = wire_name(cls)
-        tail = ["model_validate_json"] if code == EXT_PYDANTIC_V2 else []
-        return lambda obj: (code, [module, name, getattr(obj, method)(), *tail])
+        return lambda obj: (code, [module, name, getattr(obj, method)()])
 
     return of
 
@@ -288,11 +349,12 @@ def is_secret(cls: type) -> bool:
     return callable(getattr(cls, "get_secret_value", None))
 
 
-_encoders: dict[type, Encoder | None] = {}
+_encoders: dict[type, Any] = {}
 
 
-def encoder_for(cls: type) -> Encoder | None:
-    """The function that turns an instance into (code, payload), or None when the type has no stored form."""
+def encoder_for(cls: type) -> Any:
+    """The function that turns an instance into (code, payload), a Model or Extended (see _objects) with such functions,
+    or None when the type has no stored form."""
     try:
         return _encoders[cls]
     except KeyError:
@@ -302,12 +364,12 @@ def encoder_for(cls: type) -> Encoder | None:
         return encoder
 
 
-def _find_encoder(cls: type) -> Encoder | None:
+def _find_encoder(cls: type) -> Any:
     bases = [(base.__module__, base.__qualname__) for base in cls.__mro__]
     if issubclass(cls, _DeltaSnapshot):
         return _delta(cls)
     if callable(getattr(cls, "model_dump", None)):
-        return _model(EXT_PYDANTIC_V2, "model_dump")(cls)
+        return _objects().model(cls)
     if is_secret(cls):
         return _single(cls, lambda obj: obj.get_secret_value())
     if callable(getattr(cls, "dict", None)):
@@ -320,7 +382,7 @@ def _find_encoder(cls: type) -> Encoder | None:
         return _fields(cls)
     for base in bases:
         if base == ("builtins", "int"):
-            return _int
+            return _int if cls is int else _objects().extended(cls, "int", _int, int.__int__)
         if base in _BY_BASE:
             return _BY_BASE[base](cls)
     return None

@@ -8,7 +8,7 @@ from operator import is_
 from typing import Any
 
 from surestep._core.blueprint import MANY, TASKS, Blueprint
-from surestep._core.isolate import PLAIN, isolate, needs_isolation
+from surestep._core.isolate import COPIED, PLAIN, ListCopies, isolate, needs_isolation
 from surestep.channels.base import MISSING, BaseChannel
 from surestep.channels.last_value import LastValue
 from surestep.errors import EmptyChannelError
@@ -50,13 +50,14 @@ class Channels(dict[str, BaseChannel[Any, Any, Any]]):
 class View:
     """Some channels' values as a dict that follows the channels, so that reading costs a copy and no walk."""
 
-    __slots__ = ("keys", "loose", "order", "values")
+    __slots__ = ("keys", "lists", "loose", "order", "values")
 
     def __init__(self, order: tuple[str, ...], channels: Channels) -> None:
         self.order = order
         self.keys = frozenset(order)
         self.values: dict[str, Any] = {}
         self.loose: set[str] = set()  # keys whose values a holder could change in place
+        self.lists: dict[str, ListCopies] = {}  # of those that are lists of containers
         self.rebuild(channels)
 
     def rebuild(self, channels: Channels) -> None:
@@ -69,14 +70,22 @@ class View:
         else:
             self.values = {key: value for key in self.order if (value := channels.value(key)) is not MISSING}
         if not PLAIN.issuperset(map(type, self.values.values())):
-            self.loose.update([key for key, value in self.values.items() if needs_isolation(value)])
+            for key, value in self.values.items():
+                self._set(key, value)
 
     def _set(self, key: str, value: Any) -> None:
         self.values[key] = value
         if type(value) not in PLAIN and needs_isolation(value):
             self.loose.add(key)
-        elif self.loose:
+            if type(value) is list and not COPIED.isdisjoint(map(type, value)):
+                if key not in self.lists:
+                    self.lists[key] = ListCopies()
+                self.lists[key].take(value)
+            else:
+                self.lists.pop(key, None)
+        elif key in self.loose:
             self.loose.discard(key)
+            self.lists.pop(key, None)
 
     def follow(self, changed: AbstractSet[str], channels: Channels) -> None:
         """Take over the values of channels that changed. Keys stay in the order of the schema."""
@@ -100,12 +109,18 @@ class View:
         """The same values in the order of the schema: a key that somebody is the first to write has its place too."""
         return {key: found[key] for key in self.order if key in found}
 
-    def copy(self) -> dict[str, Any]:
-        """The values, for somebody who may do with them what they like."""
+    def copy(self, written: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The values, for somebody who may do with them what they like. `written`: keys that get others anyway."""
         values = self.values.copy()
-        for key in self.loose:
-            values[key] = isolate(values[key])
+        for key in self.loose if not written else self.loose - written.keys():
+            values[key] = self.lists[key].copy() if key in self.lists else isolate(values[key])
         return values
+
+    def isolated(self, key: str, value: Any) -> Any:
+        """A value that its channel may have next, for somebody who may do with it what they like."""
+        if type(value) is list and key in self.lists:
+            return self.lists[key].copy_of(value)
+        return isolate(value)
 
 
 def without_keys(packet: Any, keys: frozenset[str]) -> Any:
@@ -282,10 +297,9 @@ class Head:
         """As `read`, with a task's own writes folded in, on copies."""
         if isinstance(select, str):
             return self._fresh_one(select, writes)
-        view = self.view(select)
-        found = view.copy()
+        view, mine = self.view(select), dict(writes)
+        found = view.copy(mine)
         keys = view.keys
-        mine = dict(writes)
         if len(mine) < len(writes):
             return self._fresh_of_many(view, found, writes)
         for key, value in mine.items():
@@ -294,7 +308,7 @@ class Head:
                 if type(channel) is LastValue:
                     found[key] = value if type(value) in PLAIN else isolate(value)
                 else:
-                    self._look_ahead(found, key, channel, [value])
+                    self._look_ahead(view, found, key, [value])
         return found if len(found) == len(view.values) else view.in_order(found)
 
     def _fresh_of_many(self, view: View, found: dict[str, Any], writes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -304,19 +318,19 @@ class Head:
             if key in view.keys:
                 mine.setdefault(key, []).append(value)
         for key, values in mine.items():
-            self._look_ahead(found, key, self.channels[key], values)
+            self._look_ahead(view, found, key, values)
         return view.in_order(found)
 
-    def _look_ahead(
-        self, found: dict[str, Any], key: str, channel: BaseChannel[Any, Any, Any], values: list[Any]
-    ) -> None:
+    def _look_ahead(self, view: View, found: dict[str, Any], key: str, values: list[Any]) -> None:
         """Put in the value that a channel will have, and remember it: likely it is asked for again when the step is
         applied, and a reducer may be dear."""
-        channel = channel.copy()
+        channel = self.channels[key].copy()
         channel.update(values)
         self.ahead[key] = values, channel
         if (value := channel_value(channel)) is not MISSING:
-            found[key] = isolate(value)
+            found[key] = view.isolated(key, value)
+        elif key in found:
+            found[key] = isolate(found[key])
 
     def _fresh_one(self, key: str, writes: Sequence[tuple[str, Any]]) -> Any:
         mine = [value for written, value in writes if written == key]

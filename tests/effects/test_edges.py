@@ -13,7 +13,7 @@ from effects.world import Log, World, effects_of, states
 from harness.engine import Engine
 
 from surestep.checkpoint.memory import InMemorySaver
-from surestep.effects import Approve, EffectError, EffectFenced, Reject, current_effect, effect, gate
+from surestep.effects import Approve, Completed, EffectError, EffectFenced, Reject, current_effect, effect, gate
 from surestep.func import entrypoint, task
 from surestep.types import Command, TimeoutPolicy, interrupt
 
@@ -333,6 +333,62 @@ def test_a_failure_of_the_ledger_is_the_runs_failure_and_nothing_happens(E: Engi
     saver.__class__ = kind
     E.invoke(app, None, E.config())
     assert world.happened == [("pay", 1)]
+
+
+def test_an_outcome_that_cannot_be_recorded_is_in_doubt_and_holds_nobody_up(E: Engine) -> None:
+    world = World(E)
+    app = E.graph(Log, {"n": world.calling((world.effect("pay"), 1))}, "START > n").compile(checkpointer=E.saver())
+    kind = type(app.checkpointer)
+
+    def broken(self: Any, moves: Any) -> Any:
+        if moves[0].kind != "admit":
+            raise OSError("disk full")
+        return kind.move_effects(self, moves)
+
+    async def abroken(self: Any, moves: Any) -> Any:
+        if moves[0].kind != "admit":
+            raise OSError("disk full")
+        return await kind.amove_effects(self, moves)
+
+    app.checkpointer.__class__ = type("Broken", (kind,), {"move_effects": broken, "amove_effects": abroken})
+    assert isinstance(E.attempt(E.invoke, app, {"log": []}, E.config()), OSError)
+    app.checkpointer.__class__ = kind
+    assert world.happened == [("pay", 1)] and states(E, app) == {"pay": "admitted"}
+    (question,) = E.invoke(app, None, E.config())["__interrupt__"]
+    assert question.value["effect"] == "pay"
+    assert E.invoke(app, Command(resume=Completed("seen")), E.config())["log"] == ["seen"]
+    assert world.happened == [("pay", 1)]
+
+
+def test_graphs_side_by_side_in_a_node_hold_each_other() -> None:
+    with plain("async") as E:
+        happened: list[int] = []
+
+        @effect
+        async def pay() -> None:
+            happened.append(1)
+
+        async def pays(state: Any) -> Any:
+            await pay()
+
+        async def asks(state: Any) -> Any:
+            await asyncio.sleep(0.03)
+            return {"log": [str(gate("?"))]}
+
+        paying = E.graph(Log, {"pays": pays}, "START > pays").compile()
+        asking = E.graph(Log, {"asks": asks}, "START > asks").compile()
+
+        async def both(state: Any) -> Any:
+            inner = asking.ainvoke({"log": []}), paying.ainvoke({"log": []})
+            for result in await asyncio.gather(*inner, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
+
+        app = E.graph(Log, {"both": both}, "START > both").compile(checkpointer=E.saver())
+        E.invoke(app, {"log": []}, E.config())
+        assert happened == []
+        E.invoke(app, Command(resume=Approve()), E.config())
+        assert happened == [1]
 
 
 def test_a_third_party_saver_says_what_it_cannot_carry(E: Engine) -> None:

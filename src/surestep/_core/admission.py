@@ -16,6 +16,7 @@ A8. An eager effect waits for nobody and holds nobody up; ledger, fence and open
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -36,10 +37,12 @@ from surestep._core.effects import (
     other_intent,
     unasked,
 )
+from surestep._core.events import RunStopped
 from surestep._records import EffectRecord
 from surestep.errors import EffectCancelled, EffectFenced, EffectHeld, EffectUnknown, ReplayMismatch
 
 if TYPE_CHECKING:
+    from surestep._core.events import Landed
     from surestep._core.step import Superstep
     from surestep._core.task import Task
 
@@ -98,15 +101,23 @@ class Admission:
             return None
         return unasked([record for record in self.records.values() if record.task_id == call.owner], asked)
 
-    def land(self, call: EffectCall, outcome: Outcome) -> Step[None]:
-        """A body has come to an end."""
-        if call.options is not None:
-            outcome = yield from self._keep_outcome(call, outcome)
-        if self.eager.pop(call.id, None) is not None:
-            yield from self._release(call, outcome)
-            return
-        self.flying.pop(call.id, None)
-        self.landed.append((call, outcome))
+    def land(self, events: Sequence[Landed]) -> Step[None]:
+        """Bodies have come to an end: their outcomes are kept together."""
+        eager = {event.call.id for event in events if self.eager.pop(event.call.id, None) is not None}
+        for event in events:
+            self.flying.pop(event.call.id, None)
+        try:
+            outcomes = yield from self._keep_outcomes([event for event in events if event.call.options is not None])
+        except (Exception, RunStopped) as error:  # they stay in doubt; nobody is left waiting
+            for event in events:
+                yield Answer(event.call, None, error if isinstance(error, Exception) else _fenced(event.call))
+            raise
+        for call, outcome in events:
+            told = outcomes.get(call.id, outcome)
+            if call.id in eager:
+                yield from self._release(call, told)
+            else:
+                self.landed.append((call, told))
 
     def ended(self, task: Task) -> Step[None]:
         """An attempt is over: calls that its own threads still make are fenced, and a graph in it has no wave."""
@@ -135,15 +146,18 @@ class Admission:
         step, parked = self.step, self.run.parked  # A2
         if step.failure is not None or step.escaped:
             return True
+        if any(task.asked for task in step.live):
+            return True
         return any(asked or not (task in self.held or task in parked) for task, asked in step.questions.items())
 
     def _settled(self) -> bool:
-        waiting = {call.task for call in self.asking}  # A1
-        waiting.update(call.task for call in self.flying.values())
+        waits = Counter([call.task for call in self.asking])  # A1
+        waits.update([call.task for call in self.flying.values()])
         for task in self.step.live:
             if task.call is not None and task.call.awaited:
-                waiting.add(task.call.parent)
-        return all(task in waiting for task in self.step.live)
+                waits[task.call.parent] += 1
+        # a task that runs several graphs side by side waits when each of them does
+        return all(waits[task] >= max(1, task.graphs) for task in self.step.live)
 
     # waves
 
@@ -282,25 +296,29 @@ class Admission:
 
     # outcomes
 
-    def _keep_outcome(self, call: EffectCall, outcome: Outcome) -> Step[Outcome]:
-        late = self.step.live.get(call.task) != call.attempt
-        record = self.records[call.id]._replace(late=late, changed_at=self.run.request.now())
+    def _keep_outcomes(self, landed: Sequence[Landed]) -> Step[dict[str, Outcome]]:
+        """Record what came of bodies; what their callers are to be told, by id."""
+        now = self.run.request.now()
+        kept = []
+        for call, outcome in landed:
+            late = self.step.live.get(call.task) != call.attempt
+            kept.append(_with_outcome(self.records[call.id], outcome)._replace(late=late, changed_at=now))
+        outcomes = {call.id: outcome for call, outcome in landed}
+        moves = [moved(_LANDING[record.state], record) for record in kept]
         try:
-            kept = _with_outcome(record, outcome)
-            refused = yield UseLedger("move_effects", ([moved(_LANDING[outcome.state], kept)],))
+            refused = (yield UseLedger("move_effects", (moves,))) if moves else ()
         except Unstorable as unstorable:
-            error = unstorable.__cause__
-            problem = EffectUnknown(
-                f"Effect '{call.name}' did happen, but its result can't be stored: {error} It counts as unknown. "
-                "Return something that can be stored.",
-                effect_id=call.id,
-            )
-            problem.__cause__ = error
-            outcome = Outcome(FAILED, error=problem)  # to its caller: there is nothing to be found out
-            kept = _with_outcome(record, outcome)._replace(state=UNKNOWN)
-            refused = yield UseLedger("move_effects", ([moved("doubt", kept)],))
-        self.records[call.id] = kept if refused[0] is None else refused[0]
-        return outcome
+            if len(landed) > 1:  # one of them: each by itself
+                for event in landed:
+                    outcomes.update((yield from self._keep_outcomes([event])))
+                return outcomes
+            call = landed[0].call
+            outcomes[call.id] = _unstorable(call, unstorable)
+            kept = [kept[0]._replace(state=UNKNOWN, result=outcomes[call.id].error)]
+            refused = yield UseLedger("move_effects", ([moved("doubt", kept[0])],))
+        for record, there in zip(kept, refused, strict=True):
+            self.records[record.id] = record if there is None else there
+        return outcomes
 
     # holding and fencing
 
@@ -357,6 +375,17 @@ class Admission:
 def _with_outcome(record: EffectRecord, outcome: Outcome) -> EffectRecord:
     result = outcome.value if outcome.error is None else outcome.error
     return record._replace(state=outcome.state, result=result)
+
+
+def _unstorable(call: EffectCall, unstorable: Unstorable) -> Outcome:
+    """For the caller: it failed, and there is nothing to be found out."""
+    error = EffectUnknown(
+        f"Effect '{call.name}' did happen, but its result can't be stored: {unstorable.__cause__} It counts as "
+        "unknown. Return something that can be stored.",
+        effect_id=call.id,
+    )
+    error.__cause__ = unstorable.__cause__
+    return Outcome(FAILED, error=error)
 
 
 def _fenced(call: EffectCall) -> EffectFenced:

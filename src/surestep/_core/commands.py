@@ -114,6 +114,10 @@ class Unstorable(Exception):
     """Thrown into the core for a `UseLedger` with a value that can't be stored; its cause says which. Nothing was."""
 
 
+class MoreLanded(NamedTuple):
+    """Which other bodies of effects have ended in the meantime? Answered with their events, which count as heard."""
+
+
 class AskAbove(NamedTuple):
     """Wait until the graph around this one lets effects of ours start; raises EffectHeld or EffectFenced."""
 
@@ -151,7 +155,7 @@ class Emit(NamedTuple):
 
 
 Storage: TypeAlias = Load | ListCheckpoints | Replay | Save | Commit | Settle | Recall | Remember | UseLedger
-Command: TypeAlias = Storage | Spawn | Abandon | Answer | AskAbove | LandedAbove | Next | Emit
+Command: TypeAlias = Storage | Spawn | Abandon | Answer | MoreLanded | AskAbove | LandedAbove | Next | Emit
 Step: TypeAlias = Generator[Any, Any, R]  # yields a Command, is sent what it asked for
 
 NEXT = Next()

@@ -67,9 +67,9 @@ class Landed(NamedTuple):
 
 
 class Awaited(NamedTuple):
-    """A task waits for one that it called."""
+    """A task waits for one that it called (None: a graph in a task has ended). Somebody may have settled by that."""
 
-    call: Call
+    call: Call | None
 
 
 class Part(NamedTuple):

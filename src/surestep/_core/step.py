@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from surestep._core import rows
 from surestep._core.admission import Admission
 from surestep._core.cache import recall_call, remember
-from surestep._core.commands import NEXT, Abandon, Answer, Next, Spawn, Step, UseLedger
+from surestep._core.commands import NEXT, Abandon, Answer, MoreLanded, Next, Spawn, Step, UseLedger
 from surestep._core.events import Abandoned, Asked, CallDropped, Called, Ended, Expired, Landed, RunStopped, StepExpired
 from surestep._core.messages import name_messages
 from surestep._core.retry import delay_before_retry
@@ -154,7 +154,7 @@ class Superstep:
         if type(event) is Asked:
             yield from effects.ask(event.call)
         else:
-            yield from effects.land(event.call, event.outcome)
+            yield from effects.land([event, *(yield MoreLanded())])
 
     def _ended(self, event: Ended) -> Step[None]:
         task, error = event.task, event.error

@@ -28,9 +28,11 @@ class Task:
         "_path_text",
         "anchor",
         "answers",
+        "asked",
         "call",
         "failed",
         "first_started",
+        "graphs",
         "id_parts",
         "name",
         "node",
@@ -69,6 +71,8 @@ class Task:
         self.call: Call | None = None
         self.failed: tuple[Task, BaseException] | None = None  # handlers: the task that failed, and how
         self.first_started: float | None = None  # set by the driver: seconds since the epoch
+        self.graphs = 0  # kept by the drivers: how many graphs are running in it
+        self.asked = False  # kept by the drivers: a graph in it has paused, which it has not told of yet
         self.restored = False  # its writes come from the saver (or the cache): it does not run
         self._id: str | None = None
         self._ns: str | None = None

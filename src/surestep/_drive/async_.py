@@ -20,6 +20,7 @@ from surestep._core.events import (
     CallDropped,
     Called,
     Ended,
+    Landed,
     Part,
     RunStopped,
     StepExpired,
@@ -65,6 +66,7 @@ class AsyncDriver(Driver):
     async def drive(self, core: Any) -> AsyncGenerator[Part, None]:
         """Answer the core's commands until it ends; yields what our consumer is to see, and the outcome last."""
         self.core = core
+        self._enter()
         reply: Any = None
         failure: BaseException | None = None
         try:
@@ -72,6 +74,7 @@ class AsyncDriver(Driver):
                 try:
                     command = core.throw(failure) if failure is not None else core.send(reply)
                 except StopIteration as end:
+                    self._tell_pause(end.value)
                     yield end.value
                     return
                 failure = reply = None
@@ -101,6 +104,7 @@ class AsyncDriver(Driver):
             raise
         finally:
             await self._close()
+            self._depart()
 
     async def _finish(self, core: Any) -> None:
         """The caller is gone or was cancelled: let the core settle, show nothing more. Not to be cancelled itself."""
@@ -366,6 +370,13 @@ class AsyncDriver(Driver):
         event.call.future = future = self._future()
         self._post(context, event, future)
         return future
+
+    def _more_landed(self) -> list[Landed]:
+        """What has landed meanwhile; other events stay for later, in their order."""
+        found = [item for item in self.inbox if type(item) is Landed]
+        if found:
+            self.inbox = deque(item for item in self.inbox if type(item) is not Landed)
+        return found
 
     @asynccontextmanager
     async def turn_aside(self, context: TaskContext) -> AsyncIterator[None]:

@@ -70,6 +70,7 @@ class TaskContext:
 
     def started(self) -> None:
         """The attempt begins now."""
+        self.task.asked = False
         if self.task.first_started is None:
             self.task.first_started = time.time()
 
@@ -220,6 +221,11 @@ class TaskContext:
             number: int = getattr(self, what)
             setattr(self, what, number + 1)
         return number
+
+    def count_graphs(self, more: int) -> None:
+        """A graph begins, or ends, to run in the task."""
+        with _numbering:
+            self.task.graphs += more
 
     def take_number(self, what: str) -> int:
         """Give a number back; the one that is next now."""

@@ -20,6 +20,7 @@ from surestep._core.commands import (
     LandedAbove,
     ListCheckpoints,
     Load,
+    MoreLanded,
     Next,
     Recall,
     Remember,
@@ -30,7 +31,7 @@ from surestep._core.commands import (
     UseLedger,
 )
 from surestep._core.effects import DONE, EffectCall, Outcome
-from surestep._core.events import Abandoned, Asked, Called, Landed, Part
+from surestep._core.events import Abandoned, Asked, Awaited, Called, Landed, Part
 from surestep._drive.context import TaskContext
 from surestep._drive.env import Env, Sink
 from surestep._drive.gate import Gate
@@ -41,7 +42,7 @@ Saving: TypeAlias = Save | Commit
 Loading: TypeAlias = Load | ListCheckpoints | Replay
 Caching: TypeAlias = Recall | Remember
 
-AT_ONCE = frozenset({Spawn, Abandon, Answer})  # commands that neither driver waits for; the rest it may
+AT_ONCE = frozenset({Spawn, Abandon, Answer, MoreLanded})  # commands that neither driver waits for; the rest it may
 
 
 class Driver:
@@ -61,6 +62,7 @@ class Driver:
     _use_cache: Callable[[Caching], Any]
     _call: Callable[[SaverCall], Any]
     _use_ledger: Callable[[UseLedger], Any]
+    _more_landed: Callable[[], list[Landed]]
     _above: Callable[[Asked | Landed], Any]  # tells the enclosing run's driver, and waits for its answer
     post: Callable[[TaskContext, Any], Any]  # an event with a call; the future of its answer
 
@@ -120,6 +122,8 @@ class Driver:
             return self._use_cache(command)
         if kind is UseLedger:
             return self._use_ledger(command)
+        if kind is MoreLanded:
+            return self._more_landed()
         if kind is AskAbove or kind is LandedAbove:
             return self._above(self._scope_event(kind))
         assert kind in (Load, ListCheckpoints, Replay)
@@ -137,6 +141,23 @@ class Driver:
             return Asked(self.above_call)
         assert self.above_call is not None
         return Landed(self.above_call, Outcome(DONE))
+
+    def _enter(self) -> None:
+        """The task around this run, if there is one, runs a graph more."""
+        if self.env.parent is not None:
+            self.env.parent.count_graphs(1)
+
+    def _tell_pause(self, outcome: Any) -> None:
+        """The task around a run that paused will pause too, when its code has come to that."""
+        if self.env.parent is not None and getattr(outcome, "pause", None) is not None:
+            self.env.parent.task.asked = True
+
+    def _depart(self) -> None:
+        parent = self.env.parent
+        if parent is not None:
+            parent.count_graphs(-1)
+            if parent.env.driver.admitting:
+                parent.env.driver.put(Awaited(None))
 
     @staticmethod
     def refuse(event: Any) -> None:

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from surestep._core.commands import NEXT, Abandon, Answer, Emit, Next, Spawn, Unstorable, UseLedger
-from surestep._core.events import Abandoned, Called, Ended, Part, RunStopped, StepExpired
+from surestep._core.events import Abandoned, Called, Ended, Landed, Part, RunStopped, StepExpired
 from surestep._core.task import Call
 from surestep._drive import crew
 from surestep._drive.body import body, run_sync
@@ -56,6 +56,7 @@ class SyncDriver(Driver):
     def drive(self, core: Any) -> Iterator[Part]:
         """Answer the core's commands until it ends; yields what our consumer is to see, returns the outcome."""
         self.core = core
+        self._enter()
         reply: Any = None
         failure: BaseException | None = None
         try:
@@ -63,6 +64,7 @@ class SyncDriver(Driver):
                 try:
                     command = core.throw(failure) if failure is not None else core.send(reply)
                 except StopIteration as end:
+                    self._tell_pause(end.value)
                     yield from self._flush()
                     return end.value  # type: ignore[no-any-return]
                 failure = reply = None
@@ -91,6 +93,7 @@ class SyncDriver(Driver):
             if self.background is not None:
                 self.background.close()
             self._close_inbox()
+            self._depart()
 
     def _finish(self, core: Any) -> None:
         """The caller is gone: let the core settle, show nothing more."""
@@ -231,12 +234,8 @@ class SyncDriver(Driver):
 
     def _collect(self) -> None:
         """Parts that an inline attempt left behind; events stay for the next time."""
-        events: list[Any] = []
-        while not self.inbox.empty():
-            item = self.inbox.get_nowait()
-            (self.outbox if type(item) is Part else events).append(item)
-        for event in events:
-            self.inbox.put(event)
+        for item in self._taken_out():
+            (self.outbox.append if type(item) is Part else self.inbox.put)(item)
 
     def _start_due(self) -> float | None:
         """Start the attempts whose time has come; seconds until the next one's, if any."""
@@ -327,6 +326,20 @@ class SyncDriver(Driver):
         self._post(event)
         return future
 
+    def _more_landed(self) -> list[Landed]:
+        """What has landed meanwhile; other events stay for later, in their order."""
+        found = self._taken_out()
+        for item in found:
+            if type(item) is not Landed:
+                self.inbox.put(item)
+        return [item for item in found if type(item) is Landed]
+
+    def _taken_out(self) -> list[Any]:
+        found: list[Any] = []
+        while not self.inbox.empty():
+            found.append(self.inbox.get_nowait())
+        return found
+
     def _post(self, event: Any) -> None:
         self.inbox.put(event)
         if self.over:
@@ -335,8 +348,8 @@ class SyncDriver(Driver):
     def _close_inbox(self) -> None:
         """Nobody hears of events any more: who still sends some is told."""
         self.over = True
-        while not self.inbox.empty():
-            self.refuse(self.inbox.get_nowait())
+        for event in self._taken_out():
+            self.refuse(event)
 
     @contextmanager
     def aside(self, context: TaskContext) -> Iterator[None]:

@@ -138,7 +138,8 @@ class Admission:
         if self._blocked():
             yield from self.hold()
         elif self._settled():
-            yield from self._start_wave()
+            asked_inside = any(call.task.asked for call in self.asking)  # its own pause is on the way
+            yield from self.hold() if asked_inside else self._start_wave()
 
     # what stands in the way
 
@@ -146,18 +147,19 @@ class Admission:
         step, parked = self.step, self.run.parked  # A2
         if step.failure is not None or step.escaped:
             return True
-        if any(task.asked for task in step.live):
-            return True
         return any(asked or not (task in self.held or task in parked) for task, asked in step.questions.items())
 
     def _settled(self) -> bool:
+        live = self.step.live
+        if len(self.asking) + len(self.flying) + self.step.called < len(live):  # too few to be everybody
+            return False
         waits = Counter([call.task for call in self.asking])  # A1
         waits.update([call.task for call in self.flying.values()])
-        for task in self.step.live:
+        for task in live:
             if task.call is not None and task.call.awaited:
                 waits[task.call.parent] += 1
         # a task that runs several graphs side by side waits when each of them does
-        return all(waits[task] >= max(1, task.graphs) for task in self.step.live)
+        return all(waits[task] >= max(1, task.graphs) for task in live)
 
     # waves
 

@@ -53,6 +53,7 @@ class Superstep:
 
     __slots__ = (
         "behind",
+        "called",
         "calls",
         "calm",
         "effects",
@@ -74,6 +75,7 @@ class Superstep:
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
         self.behind: list[Task] = []  # gate nodes: what starts when they are through
+        self.called = 0  # how many tasks were called
         self.effects: Admission | None = None  # from the first call of an effect on
         # nobody wants to hear of a task's end
         self.calm = not run.show.modes and not run.to_cache  # a task's end is to be kept, and nothing else
@@ -318,6 +320,7 @@ class Superstep:
             yield Answer(call, rows.returned(again.writes), None)
             return
         task = called(run.head, call, run.step)
+        self.called += 1
         status = pending.by_task.get(task.id) if pending is not None else None
         self.tasks.append(task)
         if run.show.tasks:

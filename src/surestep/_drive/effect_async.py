@@ -38,6 +38,8 @@ async def ahear(context: TaskContext, event: Asked | Landed) -> Any:
     driver = context.env.driver
     future = driver.post(context, event)
     if isinstance(future, asyncio.Future):
+        if driver.limit is None and context.watch is None:
+            return await future
         async with driver.turn_aside(context):
             return await future
     with driver.aside(context):

@@ -36,7 +36,7 @@ LAZY = {
     "aiosqlite": {"checkpoint/sqlite"},
     "mermaidx": {"pregel/draw.py"},
     "termaid": {"pregel/draw.py"},
-    "psycopg": {"_sql/postgres.py", "store/postgres"},
+    "psycopg": {"_sql/postgres.py", "_import/sources.py", "store/postgres"},
     "psycopg_pool": {"_sql/postgres.py"},
 }
 

@@ -4,6 +4,7 @@ surestep demo                 the bank's support bot: killed, resumed, approved,
 surestep threads DB           the threads of an SQLite file: what runs next, which questions wait
 surestep history DB THREAD    the checkpoints of one thread
 surestep sweep DB             delete what a retention doesn't keep
+surestep import-langgraph URL  the threads of a database that LangGraph wrote
 surestep graph MODULE:NAME    a graph as Mermaid text, as ASCII art or as a PNG
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--incident-days", metavar="DAYS", type=float, help="keep_latest: how long decisions are kept")
     sweep.add_argument("--open-threads", action="store_true", help="also threads that wait or may be running")
     sweep.add_argument("--dry-run", action="store_true", help="only count")
+
+    move = commands.add_parser("import-langgraph", help="the threads of a database that LangGraph wrote")
+    move.set_defaults(run=_import_langgraph)
+    move.add_argument("url", metavar="URL", help="a file of SqliteSaver's, or the URL of PostgresSaver's database")
+    move.add_argument("--into", metavar="URL", help="where to; default for a file: NAME.surestep.db beside it")
 
     graph = commands.add_parser("graph", help="a graph as Mermaid text, as ASCII art or as a PNG")
     graph.set_defaults(run=_graph)
@@ -165,6 +171,32 @@ def _sweep(options: argparse.Namespace) -> int:
     if options.dry_run:
         console.print("Nothing was deleted: this was a dry run.")
     return 0
+
+
+def _import_langgraph(options: argparse.Namespace) -> int:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from surestep._import import command
+
+    console = _console()
+    columns = (TextColumn("checkpoints"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+
+        def begin(total: int) -> Callable[[], None]:
+            task = bar.add_task("", total=total)
+            return lambda: bar.advance(task)
+
+        report = command.run(options.url, options.into, begin)
+    table = _table("threads", "count")
+    for what, count in sorted(report.threads.items()):
+        _add(table, what, count)
+    console.print(table if report.threads else "No threads were found.")
+    console.print(f"{report.checkpoints} checkpoints written.")
+    for thread in report.moved_on:
+        print(f"surestep: thread {thread!r} has moved on in the new database and was left alone", file=sys.stderr)
+    for thread, error in report.failed:
+        print(f"surestep: thread {thread!r} was not imported: {error}", file=sys.stderr)
+    return 1 if report.failed else 0
 
 
 def _graph(options: argparse.Namespace) -> int:

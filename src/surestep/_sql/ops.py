@@ -288,14 +288,14 @@ def put_writes(
     thread_id, ns, id = address_of(config, exact=True)
     rows = _rows(desk.serde, task_id, task_path, writes)
     if config["configurable"].get(CLAIM_KEY):
-        stored = yield from _writes_of(desk, thread_id, ns, str(id))
+        stored = yield from writes_of(desk, thread_id, ns, str(id))
         if stored & {row[:2] for row in rows}:
             raise already_claimed(thread_id, task_id)
     if rows:
         yield _put_writes(desk, queries.PUT_WRITE, thread_id, ns, str(id), rows)
 
 
-def _writes_of(desk: Desk, thread_id: str, ns: str, id: str) -> Steps[set[tuple[str, int]]]:
+def writes_of(desk: Desk, thread_id: str, ns: str, id: str) -> Steps[set[tuple[str, int]]]:
     """Task and index of all writes of a checkpoint."""
     stored = yield (queries.WRITES, (thread_id, ns, id))
     following = yield (queries.NEXT, (thread_id, ns, id))

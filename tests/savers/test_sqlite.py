@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from savers.history import LARGE, TASK, Thread, at, everything, ids
+from savers.walk import check_pages
 
 from surestep._sql.run import SqliteRunner
 from surestep.checkpoint.base import HEAD_KEY, TaskWrites
 from surestep.checkpoint.serde.encrypted import EncryptedSerializer
 from surestep.checkpoint.sqlite import SqliteSaver, connect
 from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
+from surestep.graph import START, MessagesState, StateGraph
 
 TABLES = ("surestep_checkpoints", "surestep_pages", "surestep_writes")
 
@@ -74,6 +76,27 @@ def test_a_checkpoint_stores_what_it_changes(path: str) -> None:
         lengths = [length for (length,) in saver.conn.execute("SELECT length(state) FROM surestep_checkpoints")]
         assert sum(lengths) < 3 * 200 * 400  # now and then there is a whole one
         assert thread.get().checkpoint["channel_values"] == thread.values[thread.head or ""]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_dialogue_stores_its_turns_whether_its_messages_come_with_ids_or_not(path: str, ids: bool) -> None:
+    """A reducer that gives ids makes other items of those in the input."""
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    sizes = []
+    with SqliteSaver.from_conn_string(path) as saver:
+        builder = StateGraph(MessagesState).add_node("n", lambda state: {"messages": [AIMessage("a" * 600)]})
+        app = builder.add_edge(START, "n").compile(checkpointer=saver)
+        for turn in range(90):
+            asked = HumanMessage("q" * 600, id=str(turn) if ids else None)
+            app.invoke({"messages": [asked]}, {"configurable": {"thread_id": "t"}})
+            if turn in (29, 89):
+                check_pages(saver)
+                pages = "SELECT sum(length(data)) FROM surestep_pages"
+                sql = f"SELECT sum(length(state)), ({pages}) FROM surestep_checkpoints"
+                sizes.append(saver.conn.execute(sql).fetchone())
+    (states, items), (more_states, more_items) = sizes
+    assert more_states < 3.3 * states and more_items < 3.3 * items
 
 
 def test_pruning_and_deleting_leave_no_orphan(path: str) -> None:

@@ -25,7 +25,8 @@ Rules
 6. A log is continued where it ends by the checkpoint that follows the one with an open place there, and by nobody else:
    the statement looks whether it does end there. Else a new log begins, with a random number for a name.
 7. A dict whose entries are called like channels (an input) may have lists that those channels will have at their end:
-   they go where the channel's own list goes on, and that finds them there (rule 5).
+   they go where the channel's own list goes on, and that finds them there (rule 5). If it did not, for a reducer made
+   other items of them (messages get ids), there is a gap before its last range: then they go to a log of their own.
 8. What no row refers to any more is deleted with the last row that did: see collect.py.
 """
 
@@ -44,7 +45,7 @@ import ormsgpack
 
 from surestep._sql import queries
 from surestep._sql.rows import PAGE_TAG, join, split
-from surestep._sql.sameness import Print, print_of
+from surestep._sql.sameness import Chunk, by_first_unit, chunked
 from surestep._sql.statement import Many, Steps
 from surestep.checkpoint.base._shared import Typed
 from surestep.checkpoint.serde.types import _DeltaSnapshot
@@ -69,14 +70,6 @@ Place = bytes | list[Any]
 Unit = tuple[int, bytes]
 """A page as it is known: how many items it has, and its digest."""
 Ranges = list[int]
-
-
-class Chunk(NamedTuple):
-    """Some pages in a row whose items can be recognized together."""
-
-    units: int
-    items: int
-    print: Print | None
 
 
 class Memo(NamedTuple):
@@ -157,10 +150,15 @@ def draft_dict(
     return Parts(join(dumps({key: None if key in lists else entry for key, entry in value.items()})), lists)
 
 
+def apart(memo: Memo) -> bool:
+    """Whether a list did not take over what came before its last items (rule 7)."""
+    return len(memo.ranges) > 3 and memo.ranges[-6] == memo.ranges[-3] and memo.ranges[-4] < memo.ranges[-2]
+
+
 def with_part(memo: Memo | None, part: Memo) -> Memo:
     """What is known of a list, and of items that may come next (rule 7)."""
-    if memo is None or memo.kind not in (LIST, DELTA):
-        return part
+    if memo is None or memo.kind not in (LIST, DELTA) or apart(memo):
+        return memo if memo is not None and apart(memo) else part
     ranges = [*memo.ranges]
     _extend(ranges, part.ranges)
     return Memo(memo.kind, ranges, part.open, [*memo.units, *part.units], [*memo.chunks, *part.chunks])
@@ -195,7 +193,7 @@ class _Drafting:
 
     def _known(self, value: list[Any], memo: Memo) -> list[Any]:
         """Take over the pages that the list had before; the items that come after them."""
-        chunks = _by_first_unit(memo.chunks)
+        chunks = by_first_unit(memo.chunks)
         matching = _Matching(self._join, value, memo.units)
         at = expected = 0  # an item of the list, and the page that it should be on
         fresh = 0  # the items before it that are on none
@@ -306,31 +304,6 @@ class _Matching:
         return size, digest(self.typed(self.value[at : at + size]))
 
 
-def _by_first_unit(chunks: Iterable[Chunk]) -> dict[int, Chunk]:
-    found, unit = {}, 0
-    for chunk in chunks:
-        found[unit] = chunk
-        unit += chunk.units
-    return found
-
-
-def chunked(chunks: Sequence[Chunk], items: Sequence[Any]) -> list[Chunk]:
-    """The chunks with prints for those that have none, and small ones put together: about log n of n items."""
-    made: list[Chunk] = []
-    at = 0
-    for chunk in chunks:
-        at += chunk.items
-        made.append(chunk)
-        while len(made) > 1 and (made[-1].print is made[-2].print is None or 2 * made[-1].items >= made[-2].items):
-            last, other = made.pop(), made.pop()
-            made.append(Chunk(other.units + last.units, other.items + last.items, None))
-    at, found = 0, []
-    for chunk in made:
-        found.append(chunk if chunk.print else chunk._replace(print=print_of(items[at : at + chunk.items])))
-        at += chunk.items
-    return found
-
-
 # ---- in the transaction ----
 
 
@@ -374,7 +347,9 @@ def settle_parts(shelf: Shelf, parts: Parts, memos: Mapping[str, Memo], where: W
     """The same for a dict."""
     places, found = {}, {}
     for key, drafted in parts.lists.items():
-        places[key], found[key] = yield from settle(shelf, drafted, memos.get(key), where)
+        memo = memos.get(key)
+        memo = memo._replace(open=0) if memo is not None and apart(memo) else memo
+        places[key], found[key] = yield from settle(shelf, drafted, memo, where)
     return Settled([PARTS, parts.column, places], Memo(PARTS, [], 0, [], [], found))
 
 

@@ -15,7 +15,7 @@ import datetime
 import decimal
 import enum
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 from operator import attrgetter, is_
 from typing import Any, NamedTuple
@@ -123,3 +123,37 @@ def _open(kind: int, holders: list[Any], inside: list[Any]) -> tuple[list[int], 
         holders = list(map(_dict_of, holders))
     inside += chain.from_iterable(map(dict.values, holders))
     return list(map(len, holders)), list(chain.from_iterable(holders))
+
+
+class Chunk(NamedTuple):
+    """Some pages in a row whose items can be recognized together."""
+
+    units: int
+    items: int
+    print: Print | None
+
+
+def by_first_unit(chunks: Iterable[Chunk]) -> dict[int, Chunk]:
+    """The chunks by the first unit of each."""
+    found, unit = {}, 0
+    for chunk in chunks:
+        found[unit] = chunk
+        unit += chunk.units
+    return found
+
+
+def chunked(chunks: Sequence[Chunk], items: Sequence[Any]) -> list[Chunk]:
+    """The chunks with prints for those that have none, and small ones put together: about log n of n items."""
+    made: list[Chunk] = []
+    at = 0
+    for chunk in chunks:
+        at += chunk.items
+        made.append(chunk)
+        while len(made) > 1 and (made[-1].print is made[-2].print is None or 2 * made[-1].items >= made[-2].items):
+            last, other = made.pop(), made.pop()
+            made.append(Chunk(other.units + last.units, other.items + last.items, None))
+    at, found = 0, []
+    for chunk in made:
+        found.append(chunk if chunk.print else chunk._replace(print=print_of(items[at : at + chunk.items])))
+        at += chunk.items
+    return found

@@ -11,7 +11,8 @@
     values     where the values of these channels are, in the order of the names (see pages)
     rest       other keys of the checkpoint, typed; or which of the usual ones are missing; nil as a rule
 
-A version of ours, `%032d.0.%016d`, is stored as its two numbers.
+A version of ours, `%032d.0.%016d`, is stored as its two numbers; one of LangGraph's, which has more or fewer digits at
+its end, as its number and those.
 
 Rules
 1. A row with depth 0 has the versions, sightings and values of all channels; one with depth n those that its parent, a
@@ -247,14 +248,17 @@ def moved(data: bytes, move: Callable[[Place], Place]) -> bytes:
 
 
 def _short(version: Version) -> Any:
-    if type(version) is str and len(version) == 51 and version[32:35] == ".0.":
+    if type(version) is str and version[32:35] == ".0.":
         count, tie = version[:32], version[35:]
-        if count.isdecimal() and tie.isdecimal() and version.isascii() and count.startswith("0000000000000"):
-            return [int(count), int(tie)]
+        if count.isdecimal() and version.isascii() and count.startswith("0000000000000"):
+            return [int(count), int(tie) if len(tie) == 16 and tie.isdecimal() else tie]
     return version
 
 
 def _long(packed: Any) -> Version:
     if type(packed) is list:
-        return "%032d.0.%016d" % tuple(packed)  # noqa: UP031 - faster than an f-string
+        count, tie = packed
+        if type(tie) is str:
+            return f"{count:032}.0.{tie}"
+        return "%032d.0.%016d" % (count, tie)  # noqa: UP031 - faster than an f-string
     return packed  # type: ignore[no-any-return]

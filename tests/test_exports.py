@@ -20,11 +20,7 @@ import pytest
 NAMES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "langgraph_names.json").read_text())
 
 # What is not there yet, each with the work that brings it: modules, and methods of compiled graphs.
-LATER = {
-    "checkpoint.postgres": "PostgreSQL",
-    "checkpoint.postgres.aio": "PostgreSQL",
-    "checkpoint.postgres.base": "PostgreSQL",
-}
+LATER: dict[str, str] = {}
 LATER_METHODS: dict[str, str] = {}
 
 # What will not be there: LangGraph itself warns who uses it.

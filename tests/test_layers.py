@@ -36,8 +36,8 @@ LAZY = {
     "aiosqlite": {"checkpoint/sqlite"},
     "mermaidx": {"pregel/draw.py"},
     "termaid": {"pregel/draw.py"},
-    "psycopg": {"_sql/postgres.py", "_import/sources.py", "store/postgres"},
-    "psycopg_pool": {"_sql/postgres.py"},
+    "psycopg": {"_sql/postgres", "_import/sources.py", "store/postgres"},
+    "psycopg_pool": {"_sql/postgres"},
 }
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
 from surestep.checkpoint.base import BaseCheckpointSaver
 from surestep.checkpoint.memory import InMemorySaver
+from surestep.checkpoint.postgres import PostgresSaver
+from surestep.checkpoint.postgres.aio import AsyncPostgresSaver
 from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -50,7 +52,12 @@ class Awaited:
         return Awaited(self.saver.with_allowlist(extra), self.runner)
 
 
-KINDS = ("memory", "memory-async", "sqlite", "sqlite-encrypted", "sqlite-awaited", "sqlite-async", "sqlite-aiosqlite")
+POSTGRES = ("postgres",)
+"""Alone in its tables."""
+TENANTS = ("postgres-tenant", "postgres-pool", "postgres-awaited", "postgres-async", "postgres-async-pool")
+"""As a tenant of tables where another tenant has threads of the same names: see `Neighbour`."""
+SQLITE = ("sqlite", "sqlite-encrypted", "sqlite-awaited", "sqlite-async", "sqlite-aiosqlite")
+KINDS = ("memory", "memory-async", *SQLITE, *POSTGRES, *TENANTS)
 
 
 def ring(**more: Any) -> EncryptedSerializer:
@@ -59,10 +66,19 @@ def ring(**more: Any) -> EncryptedSerializer:
 
 
 @contextmanager
-def opened(kind: str, path: Path) -> Iterator[Any]:
-    """A saver of that kind; one on SQLite keeps its file at `path`."""
+def opened(kind: str, path: Any) -> Iterator[Any]:
+    """A saver of that kind; one on SQLite keeps its file at `path`, one on PostgreSQL its tables in the database that
+    this conn string leads to."""
     if kind == "memory":
         yield InMemorySaver()
+    elif kind == "postgres":
+        with PostgresSaver.from_conn_string(path) as saver:
+            saver.setup()
+            yield saver
+    elif kind in ("postgres-tenant", "postgres-pool"):
+        pool: Any = {"max_size": 3} if kind == "postgres-pool" else None
+        with PostgresSaver.from_conn_string(path, tenant=fresh_tenant(), pool_config=pool) as saver:
+            yield saver
     elif kind == "sqlite":
         with SqliteSaver.from_conn_string(str(path)) as saver:
             yield saver
@@ -75,16 +91,25 @@ def opened(kind: str, path: Path) -> Iterator[Any]:
             yield from _awaited(kind, path, runner)
 
 
-def _awaited(kind: str, path: Path, runner: asyncio.Runner) -> Iterator[Awaited]:
+def fresh_tenant() -> str:
+    """A tenant that nobody has been yet."""
+    return f"it's {uuid.uuid4().hex}"
+
+
+def _awaited(kind: str, path: Any, runner: asyncio.Runner) -> Iterator[Awaited]:
     if kind == "memory-async":
         yield Awaited(InMemorySaver(), runner)
+    elif kind == "postgres-awaited":
+        with PostgresSaver.from_conn_string(path, tenant=fresh_tenant(), pool_config={"max_size": 2}) as saver:
+            yield Awaited(saver, runner)
+    elif kind in TENANTS:
+        pool: Any = {"max_size": 3} if kind == "postgres-async-pool" else None
+        yield from _entered(AsyncPostgresSaver.from_conn_string(path, tenant=fresh_tenant(), pool_config=pool), runner)
     elif kind == "sqlite-awaited":
         with SqliteSaver.from_conn_string(str(path)) as saver:
             yield Awaited(saver, runner)
     elif kind == "sqlite-async":
-        context = AsyncSqliteSaver.from_conn_string(str(path))
-        yield Awaited(runner.run(context.__aenter__()), runner)
-        runner.run(context.__aexit__(None, None, None))
+        yield from _entered(AsyncSqliteSaver.from_conn_string(str(path)), runner)
     else:
         import aiosqlite
 
@@ -95,3 +120,8 @@ def _awaited(kind: str, path: Path, runner: asyncio.Runner) -> Iterator[Awaited]
         conn, saver = runner.run(connect())
         yield Awaited(saver, runner)
         runner.run(conn.close())
+
+
+def _entered(context: AbstractAsyncContextManager[Any], runner: asyncio.Runner) -> Iterator[Awaited]:
+    yield Awaited(runner.run(context.__aenter__()), runner)
+    runner.run(context.__aexit__(None, None, None))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from savers.kinds import ring
+from psycopg import AsyncConnection
+from savers.kinds import fresh_tenant, ring
 
 from surestep.checkpoint.memory import InMemorySaver
+from surestep.checkpoint.postgres import PostgresSaver
+from surestep.checkpoint.postgres.aio import AsyncPostgresSaver
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -21,7 +24,7 @@ EVERYTHING = {
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "sqlite-encrypted", "sqlite-async", "sqlite-aiosqlite"])
 async def test_the_conformance_kit(kind: str, tmp_path: Path) -> None:
-    from langgraph.checkpoint.conformance import checkpointer_test, validate
+    from langgraph.checkpoint.conformance import checkpointer_test
 
     files = iter(range(10_000))
 
@@ -45,6 +48,37 @@ async def test_the_conformance_kit(kind: str, tmp_path: Path) -> None:
 
             async with aiosqlite.connect(path) as conn:
                 yield AsyncSqliteSaver(conn)
+
+    await check(made)
+
+
+@pytest.mark.parametrize("kind", ["postgres", "postgres-async", "postgres-pool", "postgres-connection"])
+async def test_the_conformance_kit_on_postgres(kind: str, place: Callable[[str], Any]) -> None:
+    """Each saver is a tenant of its own."""
+    from langgraph.checkpoint.conformance import checkpointer_test
+
+    conn_string = place("postgres-tenant")
+
+    @checkpointer_test(name=kind)
+    async def made() -> AsyncIterator[Any]:
+        tenant = fresh_tenant()
+        if kind == "postgres":
+            with PostgresSaver.from_conn_string(conn_string, tenant=tenant) as saver:
+                yield saver
+        elif kind == "postgres-connection":
+            async with await AsyncConnection.connect(conn_string) as conn:  # without autocommit
+                yield AsyncPostgresSaver(conn, tenant=tenant)
+        else:
+            pool: Any = {"max_size": 2} if kind == "postgres-pool" else None
+            async with AsyncPostgresSaver.from_conn_string(conn_string, tenant=tenant, pool_config=pool) as saver:
+                yield saver
+
+    await check(made)
+
+
+async def check(made: Any) -> None:
+    """Everything the kit knows holds."""
+    from langgraph.checkpoint.conformance import validate
 
     report = await validate(made)
     failures = {name: result.failures for name, result in report.results.items() if result.failures}

@@ -1,4 +1,4 @@
-"""Any history of puts, commits, writes, claims, copies, prunes and deletes is the same on memory and on SQLite.
+"""Any history of puts, commits, writes, claims, copies, prunes and deletes is the same on memory and in databases.
 
 The memory saver is the model: a few dictionaries. Besides, no saver keeps a value that nothing refers to after
 something was deleted, and none loses one that something does.
@@ -10,10 +10,11 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from savers.history import LARGE, at, everything
-from savers.kinds import ring
+from savers.kinds import opened, ring
 from savers.walk import check_pages
 
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
@@ -153,16 +154,16 @@ class World:
 
     def check(self) -> None:
         """Both give back the same: all checkpoints, and the latest of each namespace."""
-        memory, sqlite = self.savers
-        assert everything(memory) == everything(sqlite)
+        memory, database = self.savers
+        assert everything(memory) == everything(database)
         for thread in THREADS:
             for ns in SPACES:
-                assert memory.get_tuple(at(thread, ns=ns)) == sqlite.get_tuple(at(thread, ns=ns))
+                assert memory.get_tuple(at(thread, ns=ns)) == database.get_tuple(at(thread, ns=ns))
                 history = [
                     s.get_delta_channel_history(config=at(thread, ns=ns), channels=CHANNELS) for s in self.savers
                 ]
                 assert history[0] == history[1]
-        check_pages(sqlite)
+        check_pages(database)
 
     def check_orphans(self, threads: list[str]) -> None:
         """What pruning left has all of its values, and nothing is left that it doesn't have."""
@@ -209,21 +210,35 @@ def address(thread: str, id: str, ns: str, claim: bool) -> dict[str, Any]:
 @settings(max_examples=150)
 @given(st.lists(operations, max_size=25))
 def test_memory_and_sqlite_give_the_same_answers(history: list[dict[str, Any]]) -> None:
-    check_history(history, None)
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        check_history(history, saver)
 
 
 @settings(max_examples=40)
 @given(st.lists(operations, max_size=25))
 def test_they_do_under_a_cipher(history: list[dict[str, Any]]) -> None:
-    check_history(history, ring())
+    with SqliteSaver.from_conn_string(":memory:") as saver:
+        saver.serde = ring()
+        check_history(history, saver)
 
 
-def check_history(history: list[dict[str, Any]], serde: Any) -> None:
-    with SqliteSaver.from_conn_string(":memory:") as sqlite:
-        sqlite.serde = serde or sqlite.serde
-        world = World(InMemorySaver(), sqlite)
-        for operation in history:
-            world.apply(dict(operation))
-            if operation["op"] != "put":
-                world.check()
-        world.check()
+@pytest.mark.parametrize("kind", ["postgres-tenant", "postgres-async-pool"])
+def test_memory_and_postgres_give_the_same_answers(kind: str, place: Callable[[str], Any]) -> None:
+    where = place(kind)
+
+    @settings(max_examples=40)
+    @given(st.lists(operations, max_size=25))
+    def check(history: list[dict[str, Any]]) -> None:
+        with opened(kind, where) as saver:
+            check_history(history, saver)
+
+    check()
+
+
+def check_history(history: list[dict[str, Any]], saver: Any) -> None:
+    world = World(InMemorySaver(), saver)
+    for operation in history:
+        world.apply(dict(operation))
+        if operation["op"] != "put":
+            world.check()
+    world.check()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import operator
 import threading
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import langgraph.checkpoint.memory
@@ -233,12 +233,12 @@ def test_a_sweep_is_bounded_and_goes_on(saver: Any) -> None:
     assert saver.sweep(few, now=now, after=second.after) == Swept(1, 0, 1, None)
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_sweeper(kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+def test_a_sweeper(kind: str, place: Callable[[str], Any], caplog: pytest.LogCaptureFixture) -> None:
     done = threading.Event()
     seen: list[str | None] = []
     always = Retention(strategy="keep_latest", ttl=timedelta(0), sweep_interval=timedelta(milliseconds=1), limit=2)
-    with opened(kind, tmp_path / "db") as saver:
+    with opened(kind, place(kind)) as saver:
         for number in range(3):
             thread = Thread(saver, f"t{number}")
             thread.put({"n": 1})

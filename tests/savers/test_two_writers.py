@@ -6,8 +6,8 @@ import itertools
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,18 +40,20 @@ def checkpoint(id: str) -> Any:
     return {"v": 4, "id": id, "ts": "", "updated_channels": None, **empty}
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "sqlite-one-each"])
-def test_threads(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "kind", ["memory", "sqlite", "sqlite-one-each", "postgres", "postgres-one-each", "postgres-pool"]
+)
+def test_threads(kind: str, place: Callable[[str], Any]) -> None:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
-    path = tmp_path / "checkpoints.sqlite"
+    path = place(kind.removesuffix("-one-each"))
     start = threading.Barrier(WRITERS)
 
     def run(number: int) -> tuple[int, int]:
         start.wait()
-        if kind != "sqlite-one-each":
+        if not kind.endswith("-one-each"):
             return writer.work(shared, f"w{number}s", STEPS)
-        with opened("sqlite", path) as own:
+        with opened(kind.removesuffix("-one-each"), path) as own:
             return writer.work(own, f"w{number}s", STEPS)
 
     try:
@@ -63,11 +65,12 @@ def test_threads(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         sys.setswitchinterval(interval)
 
 
-def test_processes(tmp_path: Path) -> None:
-    path = tmp_path / "checkpoints.sqlite"  # not made yet: setting it up is part of the race
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_processes(kind: str, place: Callable[[str], Any]) -> None:
+    path = place(kind)  # nothing is there yet: setting it up is part of the race
     processes = [
         subprocess.Popen(
-            [sys.executable, writer.__file__, str(path), f"w{number}s", str(STEPS)],
+            [sys.executable, writer.__file__, kind, str(path), f"w{number}s", str(STEPS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -85,5 +88,5 @@ def test_processes(tmp_path: Path) -> None:
         assert process.returncode == 0, err
         conflicts, claims = map(int, out.split())
         results.append((conflicts, claims))
-    with opened("sqlite", path) as saver:
+    with opened(kind, path) as saver:
         check_history(saver, results)

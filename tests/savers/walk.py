@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from surestep._sql import pages, rows, state
+from surestep._sql.statement import Steps
 
 
 def check_pages(saver: Any) -> None:
     """No orphaned and no missing page, and no row that builds on a row which isn't there."""
-    saver.setup()
-    run, open = saver.conn.execute, saver._desk.open
+    runner = getattr(saver, "runner", None)
+    saver = getattr(saver, "saver", saver)
+    open = saver._desk.open
+
+    def asked(sql: str) -> Steps[list[tuple[Any, ...]]]:
+        return [*map(tuple, (yield (sql, ())))]
+
+    def run(sql: str) -> list[tuple[Any, ...]]:
+        steps = asked(sql)
+        found: list[tuple[Any, ...]] = runner.run(saver._runner.aread(steps)) if runner else saver._runner.read(steps)
+        return found
+
     used: dict[str, list[Any]] = {}
     there: dict[tuple[str, str, str], int] = {}
     chained = []

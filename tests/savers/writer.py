@@ -1,4 +1,4 @@
-"""A process that adds steps to a thread, for the tests with several writers: `python writer.py FILE NAME STEPS`."""
+"""A process that adds steps to a thread, for tests with several writers: `python writer.py KIND PLACE NAME STEPS`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
 from surestep.checkpoint.base.id import next_checkpoint_id
+from surestep.checkpoint.postgres import PostgresSaver
 from surestep.checkpoint.sqlite import SqliteSaver
 from surestep.errors import AlreadyAnswered, ThreadConflict
 
@@ -54,7 +55,9 @@ def work(saver: Any, name: str, steps: int) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    path, name, steps = sys.argv[1:]
+    kind, place, name, steps = sys.argv[1:]
     sys.stdin.readline()  # all begin together
-    with SqliteSaver.from_conn_string(path) as saver:
+    kinds: dict[str, Any] = {"sqlite": SqliteSaver, "postgres": PostgresSaver}
+    with kinds[kind].from_conn_string(place) as saver:
+        saver.setup()
         print(*work(saver, name, int(steps)))

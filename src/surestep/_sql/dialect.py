@@ -16,6 +16,9 @@ class Dialect(NamedTuple):
     its own.
 
     `read`, `pages`: queries.read and queries.pages, told how to read ranges of pages in JSON.
+    `turn`: waits until nobody else writes to a thread (the parameter), for the rest of the transaction; None where
+    transactions that write wait for each other anyway.
+    `append`: puts a checkpoint and new pages in one statement; None where more statements cost no more.
     """
 
     name: str
@@ -25,12 +28,22 @@ class Dialect(NamedTuple):
     has_schema: str
     read: str
     pages: str
+    turn: str | None = None
+    append: str | None = None
 
 
 def statements(script: str) -> list[str]:
     """The statements of a schema file, without its comments."""
     code = "\n".join(line.partition("--")[0] for line in script.splitlines())
-    return [statement.strip() for statement in code.split(";") if statement.strip()]
+    found = [""]
+    for index, part in enumerate(code.split("$$")):
+        if index % 2:  # the body of a function
+            found[-1] += f"$${part}$$"
+        else:
+            first, *more = part.split(";")
+            found[-1] += first
+            found += more
+    return [statement.strip() for statement in found if statement.strip()]
 
 
 _RANGES = "SELECT value ->> 0 AS log, value ->> 1 AS first, value ->> 2 AS beyond FROM json_each(?)"
@@ -44,4 +57,21 @@ SQLITE = Dialect(
     has_schema="SELECT 1 FROM sqlite_master WHERE name = 'surestep_schema'",
     read=queries.read(_RANGES),
     pages=queries.pages(_RANGES),
+)
+
+_RANGES_OF_POSTGRES = """
+SELECT (value ->> 0)::int AS log, (value ->> 1)::int AS first, (value ->> 2)::int AS beyond
+FROM json_array_elements(?::json) AS value"""
+
+POSTGRES = Dialect(
+    name="postgres",
+    begin_read="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    # After waiting for its turn a transaction has to see what the others did.
+    begin_write="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+    schema=lambda: statements((HERE / "postgres" / "001.sql").read_text()),
+    has_schema="SELECT 1 WHERE to_regclass(?) IS NOT NULL",
+    read=queries.read(_RANGES_OF_POSTGRES),
+    pages=queries.pages(_RANGES_OF_POSTGRES),
+    turn="SELECT surestep_turn(?)",
+    append="SELECT surestep_append(?, ?, ?, ?, ?, ?, ?, ?, ?, ?::int[], ?::int[], ?::bytea[])",
 )

@@ -11,10 +11,12 @@ from surestep._sql.ops import make_whole, unride
 from surestep._sql.reading import Desk
 from surestep._sql.rows import split
 from surestep._sql.statement import Many, Steps
+from surestep._sql.turns import take_turn
 
 
-def delete_thread(thread_id: str) -> Steps[None]:
+def delete_thread(desk: Desk, thread_id: str) -> Steps[None]:
     """Delete everything of a thread."""
+    yield from take_turn(desk.dialect, thread_id)
     for sql in (*queries.DELETE_THREAD, *ledger.FORGET):
         yield (sql, (thread_id,))
 
@@ -27,6 +29,7 @@ def delete_for_runs(desk: Desk, run_ids: Sequence[str]) -> Steps[None]:
     for thread_id, ns, id, metadata in found:
         if desk.serde.loads_typed(split(desk.open(metadata))).get("run_id") in wanted:
             doomed.setdefault(thread_id, {}).setdefault(ns, set()).add(id)
+    yield from take_turn(desk.dialect, *doomed)
     for thread_id, spaces in doomed.items():
         for ns, ids in spaces.items():
             yield from drop(desk, thread_id, ns, ids)
@@ -35,9 +38,10 @@ def delete_for_runs(desk: Desk, run_ids: Sequence[str]) -> Steps[None]:
 
 def prune(desk: Desk, thread_ids: Sequence[str], strategy: str) -> Steps[None]:
     """Keep the latest checkpoint of each namespace of the threads and what is pinned, or nothing."""
+    yield from take_turn(desk.dialect, *thread_ids)
     for thread_id in thread_ids:
         if strategy == "delete":
-            yield from delete_thread(thread_id)
+            yield from delete_thread(desk, thread_id)
             continue
         pinned = {(ns, id) for ns, id, _ in (yield (queries.PINS, (thread_id,)))}
         found = yield (queries.HEADS, (thread_id,))
@@ -63,6 +67,7 @@ def copy_thread(desk: Desk, source: str, target: str) -> Steps[None]:
     """Copy everything of a thread to another one; what is there under the same keys is replaced."""
     if source == target:
         return
+    yield from take_turn(desk.dialect, source, target)
     seal, open = desk.seal, desk.open
     for thread_id in (source, target):
         riders = yield (queries.RIDERS_OF_THREAD, (thread_id,))

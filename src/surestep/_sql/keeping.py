@@ -12,6 +12,7 @@ from surestep._sql.collect import collect
 from surestep._sql.reading import Desk, get_tuple
 from surestep._sql.statement import Many, Steps
 from surestep._sql.transaction import Transaction
+from surestep._sql.turns import take_turn
 from surestep.checkpoint.base._retention import (
     Pin,
     Place,
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from surestep.types import RunnableConfig
 
 
-def pin(config: RunnableConfig, label: str) -> Steps[None]:
+def pin(desk: Desk, config: RunnableConfig, label: str) -> Steps[None]:
     """Keep the addressed checkpoint, or the latest."""
     thread_id, ns, id = address_of(config)
+    yield from take_turn(desk.dialect, thread_id)
     found = yield (queries.EXISTS, (thread_id, ns, id)) if id else (queries.HEAD_ID, (thread_id, ns))
     if not found:
         raise no_such_checkpoint(config)
@@ -84,6 +86,8 @@ def _sweep_thread(
     desk: Desk, thread_id: str, retention: Retention, now: float, dry_run: bool
 ) -> Steps[tuple[int, int]]:
     """How many threads (0 or 1) and checkpoints go."""
+    if not dry_run:
+        yield from take_turn(desk.dialect, thread_id)
     heads: list[Place] = [(ns, id) for ns, id in (yield (queries.HEADS, (thread_id,)))]
     latest = max((id for _, id in heads), default="")
     if not retention.open_threads:
@@ -105,5 +109,5 @@ def _sweep_thread(
     if gone and stays and not dry_run:
         yield from collect(desk, thread_id)
     if not stays and not dry_run:
-        yield from forget.delete_thread(thread_id)
+        yield from forget.delete_thread(desk, thread_id)
     return int(not stays), gone

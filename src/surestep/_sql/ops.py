@@ -26,6 +26,7 @@ from surestep._sql.recall import Known
 from surestep._sql.rows import EMPTY, Row, join, pack_writes, unpack_writes
 from surestep._sql.state import Change, State
 from surestep._sql.statement import Many, Steps
+from surestep._sql.turns import take_turn
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
 from surestep.checkpoint.base._shared import address, address_of, already_claimed, write_rows
 from surestep.checkpoint.serde.base import SerializationError
@@ -118,6 +119,7 @@ class _Commit:
         before = self.desk.recall.get(thread_id, ns, parent) if parent is not None else None
         plan = self.plan(before) if before is not None or parent is None else None
 
+        yield from take_turn(self.desk.dialect, thread_id)
         found = yield (queries.HEAD, (thread_id, ns))
         head, data, head_has_writes = found[0] if found else (None, None, 0)
         _check_head(self.config, thread_id, ns, head)
@@ -288,6 +290,7 @@ def put_writes(
     thread_id, ns, id = address_of(config, exact=True)
     rows = _rows(desk.serde, task_id, task_path, writes)
     if config["configurable"].get(CLAIM_KEY):
+        yield from take_turn(desk.dialect, thread_id)
         stored = yield from writes_of(desk, thread_id, ns, str(id))
         if stored & {row[:2] for row in rows}:
             raise already_claimed(thread_id, task_id)

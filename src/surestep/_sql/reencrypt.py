@@ -10,6 +10,7 @@ from surestep._sql.reading import Desk
 from surestep._sql.sealing import label
 from surestep._sql.statement import Many, Steps
 from surestep._sql.transaction import Transaction
+from surestep._sql.turns import take_turn
 
 _THREADS = 100
 _EFFECTS = 500
@@ -52,6 +53,7 @@ class _Again:
 
 
 def _thread(thread_id: str, again: _Again) -> Steps[int]:
+    yield from take_turn(again.desk.dialect, thread_id)
     found = yield (queries.COLUMNS_OF_THREAD, (thread_id,))
     rows = [(*map(again, columns), thread_id, ns, id) for ns, id, *columns in found if again.wanted(*columns)]
     yield Many(queries.SET_COLUMNS, rows)

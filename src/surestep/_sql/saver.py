@@ -174,11 +174,11 @@ class SqlSaver(SqlLedger, BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete everything of a thread."""
-        self._runner.write(forget.delete_thread(thread_id))
+        self._runner.write(forget.delete_thread(self._desk, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """`delete_thread`, awaited."""
-        await self._runner.awrite(forget.delete_thread(thread_id))
+        await self._runner.awrite(forget.delete_thread(self._desk, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, and what only they had."""
@@ -227,11 +227,11 @@ class SqlSaver(SqlLedger, BaseCheckpointSaver[str]):
 
         Raises ValueError for a checkpoint that isn't there.
         """
-        self._runner.write(keeping.pin(config, label))
+        self._runner.write(keeping.pin(self._desk, config, label))
 
     async def apin(self, config: RunnableConfig, label: str) -> None:
         """`pin`, awaited."""
-        await self._runner.awrite(keeping.pin(config, label))
+        await self._runner.awrite(keeping.pin(self._desk, config, label))
 
     def unpin(self, config: RunnableConfig, label: str | None = None) -> None:
         """Take the pins with this label (None: all) from the addressed checkpoint, or from all of the thread."""

@@ -30,7 +30,21 @@ class Each(NamedTuple):
     params: Sequence[Sequence[Any]]
 
 
-Statement = tuple[str, Sequence[Any]] | Many | Each
+class Last(NamedTuple):
+    """A statement of a read after which, as a rule, no other one comes: a database far away is told so at once."""
+
+    sql: str
+    params: Sequence[Any]
+
+
+class Whole(NamedTuple):
+    """A statement that is a transaction of its own, and that may be said twice: what comes after it begins another."""
+
+    sql: str
+    params: Sequence[Any]
+
+
+Statement = tuple[str, Sequence[Any]] | Many | Each | Last | Whole
 """SQL with `?` for its parameters, and those. A plain tuple: every step of every run makes a few."""
 
 Rows = Sequence[Sequence[Any]]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from surestep._sql.postgres import PoolConfig, PostgresRunner, connected
+from surestep._sql.postgres.connect import PoolConfig, connected
+from surestep._sql.postgres.run import PostgresRunner
 from surestep._sql.store.sweep import Swept
 from surestep.store.base import TTLConfig
 from surestep.store.postgres.aio import AsyncPostgresStore

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from surestep._sql.postgres import AsyncPostgresRunner, PoolConfig, aconnected
+from surestep._sql.postgres.connect import PoolConfig, aconnected
+from surestep._sql.postgres.run import AsyncPostgresRunner
 from surestep._sql.store.sweep import AsyncSwept
 from surestep.store.base import TTLConfig
 from surestep.store.base.batch import AsyncBatchedBaseStore

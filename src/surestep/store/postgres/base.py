@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, TypedDict
 
-from surestep._sql.postgres import AsyncPostgresRunner, PoolConfig, PostgresRunner
+from surestep._sql.postgres.connect import PoolConfig
+from surestep._sql.postgres.run import AsyncPostgresRunner, PostgresRunner
 from surestep._sql.store.dialect import POSTGRES
 from surestep._sql.store.face import SqlStore
 from surestep._sql.store.schema import POSTGRES_STATEMENTS, postgres

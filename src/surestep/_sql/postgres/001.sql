@@ -1,0 +1,232 @@
+-- The schema of surestep's savers in PostgreSQL. What lies in the columns: ../sqlite/schema.sql, state.py and pages.py.
+--
+-- Statements use the views, which show what belongs to one tenant: the one in the setting `surestep.tenant`, '' if there
+-- is none. Row-level security says the same of the tables, so that it holds for whoever goes past the views.
+-- A view runs with the rights of who uses it, and so do the functions.
+
+-- Views with the rights of their user came with PostgreSQL 15.
+CREATE FUNCTION surestep_require_15() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('server_version_num')::int < 150000 THEN
+        RAISE EXCEPTION 'surestep needs PostgreSQL 15 or later';
+    END IF;
+END $$;
+
+SELECT surestep_require_15();
+
+DROP FUNCTION surestep_require_15();
+
+CREATE TABLE surestep_all_checkpoints (
+    depth          integer NOT NULL,
+    thread_id      text COLLATE "C" NOT NULL,
+    checkpoint_ns  text COLLATE "C" NOT NULL,
+    checkpoint_id  text COLLATE "C" NOT NULL,
+    parent_id      text COLLATE "C",
+    state          bytea NOT NULL,
+    metadata       bytea NOT NULL,
+    led_here       bytea,
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id, checkpoint_ns, checkpoint_id)
+);
+
+CREATE TABLE surestep_all_pages (
+    log            integer NOT NULL,
+    page           integer NOT NULL,
+    thread_id      text COLLATE "C" NOT NULL,
+    data           bytea NOT NULL,
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id, log, page)
+);
+
+CREATE TABLE surestep_all_writes (
+    idx            integer NOT NULL,
+    thread_id      text COLLATE "C" NOT NULL,
+    checkpoint_ns  text COLLATE "C" NOT NULL,
+    checkpoint_id  text COLLATE "C" NOT NULL,
+    task_id        text COLLATE "C" NOT NULL,
+    channel        text COLLATE "C" NOT NULL,
+    value          bytea NOT NULL,
+    task_path      text COLLATE "C" NOT NULL,
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+);
+
+CREATE TABLE surestep_all_pins (
+    thread_id      text COLLATE "C" NOT NULL,
+    checkpoint_ns  text COLLATE "C" NOT NULL,
+    checkpoint_id  text COLLATE "C" NOT NULL,
+    label          text COLLATE "C" NOT NULL,
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id, checkpoint_ns, checkpoint_id, label)
+);
+
+CREATE TABLE surestep_all_first_seen (
+    thread_id      text COLLATE "C" NOT NULL,
+    seen_at        double precision NOT NULL,
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id)
+);
+
+CREATE TABLE surestep_all_effects (
+    position       integer NOT NULL,
+    attempt        integer NOT NULL,
+    late           integer NOT NULL,
+    id             text COLLATE "C" NOT NULL,
+    thread_id      text COLLATE "C" NOT NULL,
+    name           text COLLATE "C" NOT NULL,
+    state          text COLLATE "C" NOT NULL,
+    checkpoint_ns  text COLLATE "C" NOT NULL,
+    checkpoint_id  text COLLATE "C" NOT NULL,
+    task_id        text COLLATE "C" NOT NULL,
+    node           text COLLATE "C" NOT NULL,
+    business_key   text COLLATE "C",
+    digest         text COLLATE "C" NOT NULL,
+    arguments      bytea,
+    result         bytea NOT NULL,
+    reason         bytea,
+    actor          text COLLATE "C",
+    asked_at       text COLLATE "C" NOT NULL,
+    changed_at     text COLLATE "C" NOT NULL,
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, id)
+);
+
+CREATE INDEX effects_of_task ON surestep_all_effects (tenant, thread_id, task_id);
+
+CREATE TABLE surestep_all_decisions (
+    thread_id      text COLLATE "C" NOT NULL,
+    subject        text COLLATE "C" NOT NULL,
+    kind           text COLLATE "C" NOT NULL,
+    decided_at     text COLLATE "C" NOT NULL,
+    actor          text COLLATE "C",
+    reason         bytea,
+    digest         text COLLATE "C",
+    checkpoint_id  text COLLATE "C" NOT NULL,
+    deadline       text COLLATE "C",
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id, subject, kind)
+);
+
+ALTER TABLE surestep_all_checkpoints ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_checkpoints FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_checkpoints
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_pages ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_pages FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_pages
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_writes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_writes FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_writes
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_pins ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_pins FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_pins
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_first_seen ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_first_seen FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_first_seen
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_effects ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_effects FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_effects
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_decisions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_decisions FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_decisions
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+CREATE VIEW surestep_checkpoints WITH (security_invoker = true) AS
+    SELECT thread_id, checkpoint_ns, checkpoint_id, parent_id, depth, state, metadata, led_here, tenant
+    FROM surestep_all_checkpoints WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_pages WITH (security_invoker = true) AS
+    SELECT thread_id, log, page, data, tenant
+    FROM surestep_all_pages WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_writes WITH (security_invoker = true) AS
+    SELECT thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, value, task_path, tenant
+    FROM surestep_all_writes WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_pins WITH (security_invoker = true) AS
+    SELECT thread_id, checkpoint_ns, checkpoint_id, label, tenant
+    FROM surestep_all_pins WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_first_seen WITH (security_invoker = true) AS
+    SELECT thread_id, seen_at, tenant
+    FROM surestep_all_first_seen WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_effects WITH (security_invoker = true) AS
+    SELECT id, thread_id, name, state, checkpoint_ns, checkpoint_id, task_id, node, business_key, position, digest,
+        attempt, arguments, result, late, reason, actor, asked_at, changed_at, tenant
+    FROM surestep_all_effects WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_decisions WITH (security_invoker = true) AS
+    SELECT thread_id, subject, kind, decided_at, actor, reason, digest, checkpoint_id, deadline, tenant
+    FROM surestep_all_decisions WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+-- Waits until nobody else writes to the thread, and keeps others waiting until the transaction ends. What is read
+-- afterwards is the latest: that needs statements which see what was committed before each of them.
+CREATE FUNCTION surestep_turn(thread text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'surestep writes to a thread in transactions of isolation level READ COMMITTED only'
+            USING HINT = 'The transaction has a higher level. Give the saver a connection without a transaction.';
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended(
+        coalesce(current_setting('surestep.tenant', true), ''), hashtextextended(thread, 0)));
+END $$;
+
+-- A step in one statement: puts a checkpoint behind `parent`, the latest, with `known` in its column `state` (both
+-- NULL: there is none yet), and new pages. True if that was done, or had been. False, and nothing was done, when
+-- somebody else has moved the thread on, a log goes on already, or the parent has writes while `led` isn't NULL.
+CREATE FUNCTION surestep_append(
+    thread text, ns text, id text, parent text, known bytea,
+    new_depth integer, new_state bytea, new_metadata bytea, led bytea,
+    logs integer[], numbers integer[], datas bytea[]
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    head record;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RETURN false;
+    END IF;
+    PERFORM surestep_turn(thread);
+    SELECT c.checkpoint_id, c.parent_id, c.state, c.metadata, c.led_here INTO head
+    FROM surestep_checkpoints c WHERE c.thread_id = thread AND c.checkpoint_ns = ns
+    ORDER BY c.checkpoint_id DESC LIMIT 1;
+    IF head.checkpoint_id IS DISTINCT FROM parent OR head.state IS DISTINCT FROM known THEN
+        RETURN coalesce(head.checkpoint_id = id AND head.state = new_state AND head.metadata = new_metadata
+            AND head.parent_id IS NOT DISTINCT FROM parent AND head.led_here IS NOT DISTINCT FROM led, false);
+    END IF;
+    IF led IS NOT NULL AND EXISTS (
+        SELECT 1 FROM surestep_writes w
+        WHERE w.thread_id = thread AND w.checkpoint_ns = ns AND w.checkpoint_id = parent
+    ) THEN
+        RETURN false;
+    END IF;
+    IF cardinality(logs) > 0 THEN
+        IF EXISTS (
+            SELECT 1 FROM unnest(logs, numbers) AS n (log, page) JOIN surestep_pages p ON p.log = n.log
+            WHERE p.thread_id = thread AND p.page >= n.page
+        ) THEN
+            RETURN false;
+        END IF;
+        INSERT INTO surestep_pages SELECT thread, n.* FROM unnest(logs, numbers, datas) AS n;
+    END IF;
+    INSERT INTO surestep_checkpoints VALUES (thread, ns, id, parent, new_depth, new_state, new_metadata, led);
+    RETURN true;
+END $$;

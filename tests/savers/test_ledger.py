@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from savers.kinds import KINDS, opened
 
 from surestep._core.effects import MOVES, NEW, moved
 from surestep._records import Decision, EffectRecord
@@ -18,12 +17,6 @@ from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
 from surestep.checkpoint.sqlite import SqliteSaver, connect
 
 STATES = ("held", "admitted", "done", "failed", "unknown", "cancelled", "fenced")
-
-
-@pytest.fixture(params=KINDS)
-def saver(request: Any, tmp_path: Path) -> Any:
-    with opened(request.param, tmp_path / "db") as found:
-        yield found
 
 
 def record(state: str = "admitted", **changes: Any) -> EffectRecord:

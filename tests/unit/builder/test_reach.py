@@ -65,9 +65,15 @@ class Failure(Exception):
 
 Bound = TypeVar("Bound", bound=Leaf)
 
+
+class Crate(BaseModel, Generic[T]):
+    value: T
+
+
 HINTS: list[tuple[Any, set[type]]] = [
     (dict[Code, Failure | None], {Code, Failure}),
     (Exception, {Exception}),
+    (Crate[Leaf], {Crate[Leaf], Leaf, Color}),
     (list[Literal[Color.RED]], {Color}),
     (Bound, {Leaf, Color}),
     (int, set()),

@@ -132,6 +132,28 @@ class Counting(pydantic.BaseModel):
         return value + 1
 
 
+class Loose(pydantic.BaseModel):
+    """Defaults that its own types would change."""
+
+    share: float = 1
+    phase: Any = None
+    tags: tuple[str, ...] = []  # type: ignore[assignment]
+    url: pydantic.HttpUrl = "http://a.b/"  # type: ignore[assignment]
+
+
+class Table(pydantic.RootModel[dict[str, float]]):
+    pass
+
+
+class Refusing(pydantic.BaseModel):
+    """A model that can't be made."""
+
+    n: int
+
+    def __init__(self, **fields: Any) -> None:
+        raise RuntimeError("not this way")
+
+
 @dataclass
 class Grows:
     """A dataclass that changes what it is given."""
@@ -190,7 +212,7 @@ class Word(enum.StrEnum):
 
 ALL = [
     *(Order, Money, Account, Sealed, NeedsHelp, Phase, Level, Point, Address, Customer, Aliased, Names, Outer.Inner),
-    *(Base, Holder, Counting, Grows, Flags, Word),
+    *(Base, Holder, Counting, Loose, Table, Refusing, Grows, Flags, Word),
 ]
 EXTENDED = [Token, Settings, Lines, Pair, Count, Share, Failed, Coded]
 NAMES = [(cls.__module__, cls.__qualname__) for cls in ALL]

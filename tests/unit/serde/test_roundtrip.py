@@ -23,6 +23,7 @@ from unit.serde.shapes import (
     Address,
     Aliased,
     Count,
+    Counting,
     Customer,
     Derived,
     Failed,
@@ -31,6 +32,7 @@ from unit.serde.shapes import (
     Holder,
     Level,
     Lines,
+    Loose,
     Money,
     Names,
     Order,
@@ -38,9 +40,11 @@ from unit.serde.shapes import (
     Pair,
     Phase,
     Point,
+    Refusing,
     Sealed,
     Settings,
     Share,
+    Table,
     Token,
     Word,
     same,
@@ -175,6 +179,25 @@ def test_a_model_comes_back_whatever_its_dump_says() -> None:
     loaded = SERDE.loads_typed(SERDE.dumps_typed({"v": value}))["v"]
     assert same(loaded, value) and same(loaded._private, value._private)
     assert type(loaded.base) is Derived and loaded._lock is not value._lock
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Counting(n=1),
+        Loose(),
+        Loose(share=2, tags=("a",), url="http://c.d/"),
+        Loose.model_construct(share="not a number", tags=[1.5]),
+        Table.model_construct(root={"a": 1}),
+        Table({"a": 1, "root": 2}),
+        Names.model_construct(root=("a",)),
+        Refusing.model_construct(n=1),
+    ],
+    ids=repr,
+)
+def test_a_model_has_the_values_that_were_saved_whatever_its_class_makes_of_them(value: Any) -> None:
+    loaded = SERDE.loads_typed(SERDE.dumps_typed([value]))[0]
+    assert same(loaded, value) and repr(loaded) == repr(value)
 
 
 def test_a_dataclass_comes_back_whatever_it_does_when_it_is_made() -> None:

@@ -18,7 +18,6 @@ from unit.serde.shapes import (
     Address,
     Coded,
     Count,
-    Counting,
     Customer,
     Derived,
     Holder,
@@ -197,7 +196,6 @@ class Plain:
         ([Pair([1, 2])], "value[0]"),
         ({"n": Count(3)}, "value['n']"),
         ([Coded(3, "m")], "value[0]"),
-        (Counting(n=1), "value)"),
         (NeedsHelp(3), "value)"),
     ],
 )

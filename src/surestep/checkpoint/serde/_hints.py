@@ -59,14 +59,10 @@ def _fields(cls: type) -> Iterable[Any]:
     """The types of the class's fields. Those that can't be resolved are left out."""
     if issubclass(cls, enum.Enum):
         return ()
+    model_fields = getattr(cls, "model_fields", None)
+    if isinstance(model_fields, dict) and model_fields:  # where the parameters of a generic model have their types
+        return [getattr(field, "annotation", None) for field in model_fields.values()]
     try:
         return typing.get_type_hints(cls, include_extras=True).values()
     except Exception:  # a name that only a type checker knows
-        return _resolvable(cls)
-
-
-def _resolvable(cls: type) -> Iterable[Any]:
-    model_fields = getattr(cls, "model_fields", None)
-    if model_fields:
-        return [field.annotation for field in model_fields.values()]
-    return [hint for base in cls.__mro__ for hint in inspect.get_annotations(base).values()]
+        return [hint for base in cls.__mro__ for hint in inspect.get_annotations(base).values()]

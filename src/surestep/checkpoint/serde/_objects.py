@@ -2,7 +2,9 @@
 
 Rules
 1. A model is written by its fields as they are, never by its own `model_dump`, which changes values, leaves some out
-   and turns what it holds into dicts. A model whose class would make another one of these fields is refused.
+   and turns what it holds into dicts. What its class makes of a field when it is made again (an int where a float was
+   declared, the result of a validator) is not what was saved: the names of such fields are written too, and they get
+   the values that were saved.
 2. An exception is written as its class and arguments, and refused if that doesn't make an equal one. Its traceback, its
    cause and its notes are not part of it.
 3. An object of a class that extends a basic type keeps its class if that class is allowed. Else it is refused; but
@@ -65,30 +67,39 @@ def model(cls: type) -> Model:
             fields = fields["root"]
         payload = [module, name, fields, "model_validate_json"]
         if not trusted:
-            private = _checked(cls, obj, fields, (module, name))
-            if private:
-                payload.append(private)
+            private, exact = _not_made_again(cls, obj, fields, (module, name))
+            if private or exact:
+                payload += private, exact
         return EXT_PYDANTIC_V2, payload
 
     return Model(encode)
 
 
-def _checked(cls: Any, obj: Any, fields: Any, name: TypeName) -> dict[str, Any]:
-    """The private attributes that a new object of these fields doesn't have. Refuses what can't be made of them."""
+def _not_made_again(cls: Any, obj: Any, fields: Any, name: TypeName) -> tuple[dict[str, Any], list[str]]:
+    """The private attributes, and the names of the fields, that a new object made of these fields doesn't have as they
+    are. Refuses what can't be made of them at all."""
     try:
         again = build(cls, EXT_PYDANTIC_V2, fields, name)
     except Exception as error:
-        raise _changed(name, f"its class doesn't accept its own fields ({type(error).__name__}: {error})") from error
-    made = again.__dict__
-    differs = [key for key in cls.model_fields if not _same(obj.__dict__.get(key), made.get(key))]
-    if differs:
-        raise _changed(name, f"its class changes {', '.join(map(repr, differs))} when it is made of them again")
+        module, cls_name = name
+        raise UnsavableTypeError(
+            f"A {module}.{cls_name} is saved as its fields, and its class doesn't accept them "
+            f"({type(error).__name__}: {error}). Put plain data into the state instead.",
+            module=module,
+            name=cls_name,
+        ) from error
+    held, made = obj.__dict__, again.__dict__
+    exact = [key for key in cls.model_fields if key in held and not _same(held[key], made.get(key, _MISSING))]
     mine, fresh = obj.__pydantic_private__ or {}, again.__pydantic_private__ or {}
-    return {
+    private = {
         key: value
         for key, value in mine.items()
         if key not in fresh or not (_same(value, fresh[key]) or _makes_its_own(value, fresh[key]))
     }
+    return private, exact
+
+
+_MISSING: Final = object()
 
 
 def _makes_its_own(value: Any, fresh: Any) -> bool:
@@ -96,6 +107,7 @@ def _makes_its_own(value: Any, fresh: Any) -> bool:
     return type(value) is type(fresh) and type(value) not in _NATIVE and encoder_for(type(value)) is None
 
 
+_HOLDERS: Final = frozenset({list, dict, tuple, set, frozenset})
 _NATIVE: Final = frozenset({str, bytes, int, float, bool, list, dict, type(None)})
 
 
@@ -103,19 +115,11 @@ def _same(left: Any, right: Any) -> bool:
     if left is right:
         return True
     try:
-        return type(left) is type(right) and bool(left == right or (left != left and right != right))
-    except Exception:  # an array, for one: equal to none
-        return type(left) is type(right)
-
-
-def _changed(name: TypeName, why: str) -> UnsavableTypeError:
-    module, cls = name
-    return UnsavableTypeError(
-        f"A {module}.{cls} is saved as its fields, and {why}: what is loaded would be another object. Make its "
-        "validators accept what they gave back, or put plain data into the state.",
-        module=module,
-        name=cls,
-    )
+        if type(left) is not type(right) or not bool(left == right or (left != left and right != right)):
+            return False
+        return type(left) not in _HOLDERS or repr(left) == repr(right)  # for [1] equals [1.0]
+    except Exception:  # arrays, for example
+        return False
 
 
 # ---- exceptions ----

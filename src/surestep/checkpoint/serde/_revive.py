@@ -85,6 +85,17 @@ def _from_model(cls: Any, fields: Any) -> Any:
         return cls.model_construct(**fields)
 
 
+def restore(model: Any, fields: Any, private: dict[str, Any], exact: list[str]) -> None:
+    """Give a model what its class didn't: private attributes, and fields as they were saved."""
+    if private and model.__pydantic_private__ is not None:
+        model.__pydantic_private__.update(private)
+    if getattr(type(model), "__pydantic_root_model__", False):
+        fields = {"root": fields}
+    for name in exact:
+        if name in model.__dict__:
+            model.__dict__[name] = fields[name]
+
+
 def _from_model_v1(cls: Any, fields: dict[str, Any]) -> Any:
     try:
         return cls(**fields)

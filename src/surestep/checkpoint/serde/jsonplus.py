@@ -20,7 +20,7 @@ import ormsgpack
 
 from surestep.checkpoint.serde._hints import classes_in
 from surestep.checkpoint.serde._objects import Extended, Model
-from surestep.checkpoint.serde._revive import build
+from surestep.checkpoint.serde._revive import build, restore
 from surestep.checkpoint.serde.base import (
     CorruptValueError,
     MissingTypeError,
@@ -36,6 +36,7 @@ from surestep.checkpoint.serde.types_ext import (
     EXT_DELTA_SNAPSHOT,
     EXT_METHOD_SINGLE_ARG,
     EXT_NUMPY_ARRAY,
+    EXT_PYDANTIC_V2,
     OWN_MODULES,
     PLAIN,
     SAFE_TYPES,
@@ -352,8 +353,8 @@ class JsonPlusSerializer(SerializerProtocol):
             method = payload[3] if code == EXT_METHOD_SINGLE_ARG else None
             target = self._target(module, name, method)
             made = build(target, code, argument, (module, name))
-            if len(payload) > 4:
-                made.__pydantic_private__.update(payload[4])
+            if len(payload) > 4 and code == EXT_PYDANTIC_V2:
+                restore(made, argument, *payload[4:])
             return made
         except BaseException as error:
             self._remember(error)
@@ -487,12 +488,19 @@ def _prepared(obj: Any) -> Any:
             )
         return obj
     if type(obj) is dict:
-        if all(map(_is_plain_key, obj)):
+        if _are_plain_keys(obj):
             return {key: _prepared(value) for key, value in obj.items()}
         return Pairs([[_prepared(key), _prepared(value)] for key, value in obj.items()])
     if type(obj) is list:
         return [_prepared(value) for value in obj]
     return obj
+
+
+def _are_plain_keys(keys: dict[Any, Any]) -> bool:
+    kinds = set(map(type, keys))
+    if kinds == {int} and -(1 << 63) <= min(keys) and max(keys) < 1 << 64:  # the usual ones
+        return True
+    return kinds <= _PLAIN_KEYS or all(map(_is_plain_key, keys))
 
 
 def _is_plain_key(key: Any) -> bool:

@@ -54,7 +54,10 @@ class Awaited:
 
 POSTGRES = ("postgres",)
 """Alone in its tables."""
-TENANTS = ("postgres-tenant", "postgres-pool", "postgres-awaited", "postgres-async", "postgres-async-pool")
+TENANTS = (
+    *("postgres-tenant", "postgres-encrypted", "postgres-pool"),
+    *("postgres-awaited", "postgres-async", "postgres-async-pool"),
+)
 """As a tenant of tables where another tenant has threads of the same names: see `Neighbour`."""
 SQLITE = ("sqlite", "sqlite-encrypted", "sqlite-awaited", "sqlite-async", "sqlite-aiosqlite")
 KINDS = ("memory", "memory-async", *SQLITE, *POSTGRES, *TENANTS)
@@ -75,9 +78,10 @@ def opened(kind: str, path: Any) -> Iterator[Any]:
         with PostgresSaver.from_conn_string(path) as saver:
             saver.setup()
             yield saver
-    elif kind in ("postgres-tenant", "postgres-pool"):
+    elif kind in ("postgres-tenant", "postgres-encrypted", "postgres-pool"):
         pool: Any = {"max_size": 3} if kind == "postgres-pool" else None
-        with PostgresSaver.from_conn_string(path, tenant=fresh_tenant(), pool_config=pool) as saver:
+        serde = ring() if kind == "postgres-encrypted" else None
+        with PostgresSaver.from_conn_string(path, serde=serde, tenant=fresh_tenant(), pool_config=pool) as saver:
             yield saver
     elif kind == "sqlite":
         with SqliteSaver.from_conn_string(str(path)) as saver:

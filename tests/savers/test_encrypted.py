@@ -14,6 +14,7 @@ from savers.kinds import ring
 from savers.walk import check_pages
 
 from surestep.checkpoint.base import TaskWrites
+from surestep.checkpoint.postgres import PostgresSaver
 from surestep.checkpoint.serde.base import CorruptValueError, SerializationError
 from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
 from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -244,3 +245,26 @@ def test_a_cipher_of_ones_own_and_a_serializer_that_does_it_all_itself(path: Pat
         assert b"VAL" not in raw and b"METAKEY" not in raw and everything(saver)
         saver.conn.close()
     assert Counting.dumped
+
+
+def test_nothing_readable_is_in_postgresql(postgres: str) -> None:
+    import psycopg
+
+    words = (b"VAL", b"METAKEY", b"inkey", b"inchannel", b"who", b"source")
+    for serde, readable in ((JsonPlusSerializer(), True), (ring(), False)):
+        with PostgresSaver.from_conn_string(postgres, serde=serde) as saver:
+            saver.setup()
+            fill(saver)
+            with psycopg.connect(postgres) as conn:
+                names = [
+                    name
+                    for (name,) in conn.execute(
+                        "SELECT relname FROM pg_class WHERE relname LIKE 'surestep_%' "
+                        "AND relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+                    )
+                ]
+                rows = [row for name in names for row in conn.execute(f"SELECT * FROM {name}")]
+            raw = b" ".join(cell if isinstance(cell, bytes) else str(cell).encode() for row in rows for cell in row)
+            assert len(rows) > 10 and any(word in raw for word in words) is readable
+            assert saver.reencrypt() == 0
+            saver.delete_thread("t")

@@ -23,6 +23,7 @@ from unit.serde.shapes import Order, Phase
 
 from surestep._import.command import Report, run
 from surestep._import.raw import Raw
+from surestep.checkpoint.postgres import PostgresSaver
 from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
 from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
 from surestep.checkpoint.sqlite import SqliteSaver
@@ -168,6 +169,16 @@ def test_a_thread_that_waits_there_goes_on_here(program: Any, theirs: Any, tmp_p
 def plain(value: Any) -> Any:
     """Without the tuples that LangGraph takes for lists."""
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def test_into_postgresql(theirs: Any, postgres: str) -> None:
+    saver, url = theirs
+    many(saver, "t", 12)
+    many(saver, "t", 3, ns="inner")
+    assert quietly(url, Path(postgres)).threads == {"imported": 1}
+    assert quietly(url, Path(postgres)).threads == {"there already": 1}
+    with PostgresSaver.from_conn_string(postgres) as ours:
+        assert shown(ours, "t") == shown(saver, "t")
 
 
 def test_everything_is_there(theirs: Any, tmp_path: Path) -> None:

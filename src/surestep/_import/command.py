@@ -117,13 +117,11 @@ def _target(url: str, into: str) -> Iterator[SqlSaver]:
 
 @contextmanager
 def _postgres_target(into: str) -> Iterator[SqlSaver]:
-    import importlib
-
     try:
-        saver_of: Any = importlib.import_module("surestep.checkpoint.postgres").PostgresSaver
+        from surestep.checkpoint.postgres import PostgresSaver
     except ModuleNotFoundError:
-        raise CommandError("this release can't write to PostgreSQL yet: say --into with a file") from None
-    with saver_of.from_conn_string(into) as saver:
+        raise CommandError("this needs psycopg: pip install 'surestep[postgres]'") from None
+    with PostgresSaver.from_conn_string(into) as saver:
         saver.setup()
         yield saver
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from operator import is_
 from typing import Any
 
 from surestep._core.blueprint import MANY, TASKS, Blueprint
-from surestep._core.isolate import COPIED, PLAIN, ListCopies, isolate, needs_isolation
+from surestep._core.isolate import COPIED, PLAIN, ListCopies, Maker, isolate, needs_isolation
 from surestep.channels.base import MISSING, BaseChannel
 from surestep.channels.last_value import LastValue
 from surestep.errors import EmptyChannelError
@@ -56,7 +57,7 @@ class View:
         self.order = order
         self.keys = frozenset(order)
         self.values: dict[str, Any] = {}
-        self.loose: set[str] = set()  # keys whose values a holder could change in place
+        self.loose: dict[str, Maker] = {}  # keys whose values a holder could change in place: what copies them
         self.lists: dict[str, ListCopies] = {}  # of those that are lists of containers
         self.rebuild(channels)
 
@@ -75,16 +76,23 @@ class View:
 
     def _set(self, key: str, value: Any) -> None:
         self.values[key] = value
-        if type(value) not in PLAIN and needs_isolation(value):
-            self.loose.add(key)
-            if type(value) is list and not COPIED.isdisjoint(map(type, value)):
-                if key not in self.lists:
-                    self.lists[key] = ListCopies()
-                self.lists[key].take(value)
-            else:
-                self.lists.pop(key, None)
-        elif key in self.loose:
-            self.loose.discard(key)
+        kind = type(value)
+        if kind in PLAIN or not needs_isolation(value):
+            self._tight(key)
+        elif kind is list and COPIED.isdisjoint(map(type, value)):
+            self.loose[key] = value.copy
+        elif kind is list:
+            if key not in self.lists:
+                self.lists[key] = ListCopies()
+            self.lists[key].take(value)
+            self.loose[key] = self.lists[key].copy
+        else:
+            self.loose[key] = partial(isolate, value)
+
+    def _tight(self, key: str) -> None:
+        """Nobody could change the key's value in place."""
+        if key in self.loose:
+            del self.loose[key]
             self.lists.pop(key, None)
 
     def follow(self, changed: AbstractSet[str], channels: Channels) -> None:
@@ -98,7 +106,7 @@ class View:
             value = channel.value if type(channel) is LastValue else channel_value(channel)
             if value is MISSING:
                 values.pop(key, None)
-                self.loose.discard(key)
+                self._tight(key)
             elif key in values:
                 self._set(key, value)
             else:
@@ -112,8 +120,9 @@ class View:
     def copy(self, written: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The values, for somebody who may do with them what they like. `written`: keys that get others anyway."""
         values = self.values.copy()
-        for key in self.loose if not written else self.loose - written.keys():
-            values[key] = self.lists[key].copy() if key in self.lists else isolate(values[key])
+        for key, copy in self.loose.items():
+            if not written or key not in written:
+                values[key] = copy()
         return values
 
     def isolated(self, key: str, value: Any) -> Any:
@@ -162,7 +171,7 @@ class Anchor:
     def id_bytes(self) -> bytes:
         """The id as the 16 bytes that ids of tasks are hashed from."""
         if self._bytes is None:
-            self._bytes = bytes.fromhex(self.id.replace("-", ""))
+            self._bytes = bytes.fromhex((self._ids.get(0) or self.id).replace("-", ""))
         return self._bytes
 
     def known_id(self) -> str | None:
@@ -347,9 +356,13 @@ class Head:
         channels = self.channels
         specs, saved, plain = channels.specs, channels.saved, channels.plain
         for name in names:
-            if name in saved and name in plain:
-                kept[name] = saved[name]
-            elif name in specs and (value := channels[name].checkpoint()) is not MISSING:
+            if name in channels:
+                value = channels[name].checkpoint()
+            elif name in plain:
+                value = saved.get(name, MISSING)
+            else:
+                value = channels[name].checkpoint() if name in specs else MISSING
+            if value is not MISSING:
                 kept[name] = value
         if self.untracked and TASKS in kept:
             kept[TASKS] = [without_keys(packet, self.untracked) for packet in kept[TASKS]]

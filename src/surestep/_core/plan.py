@@ -47,13 +47,11 @@ def _target(blueprint: Blueprint, packet: Any) -> NodePlan:
 def _candidates(head: Head, blueprint: Blueprint) -> Iterable[str]:
     if head.updated:
         triggered_by = blueprint.triggered_by
-        updated, found = head.updated, set[str]()
-        if len(updated) > len(triggered_by):
-            updated = triggered_by.keys() & updated
-        for key in updated:
-            if key in triggered_by:
-                found.update(triggered_by[key])
-        return sorted(found) if len(found) > 1 else found
+        hits = triggered_by.keys() & head.updated
+        if len(hits) == 1:
+            names = triggered_by[hits.pop()]
+            return names if len(names) == 1 else sorted(names)
+        return sorted({name for key in hits for name in triggered_by[key]}) if hits else ()
     if not head.versions:
         return ()
     return blueprint.nodes

@@ -97,7 +97,7 @@ class Task:
     def id(self) -> str:
         if self._id is None:
             anchor, name = self.anchor, self.name
-            cns = self.cns if self.above is not None or anchor.ns else name
+            cns = self.cns if anchor.ns or self.above is not None else name
             self._id = task_id(anchor.id_bytes, anchor.format, cns, str(self.step), name, *self.id_parts)
         return self._id
 

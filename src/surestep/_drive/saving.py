@@ -79,7 +79,8 @@ class SaverPort:
     def write(self, command: Save | Commit) -> None:
         """Keep it here and now: for savers whose calls cost next to nothing."""
         if type(command) is Commit and self.unit_of_work:
-            self.saver.commit(*self._unit(command, background=False), command.rows)
+            config, checkpoint, metadata, new_versions = self._unit(command, background=False)
+            self.saver.commit(config, checkpoint, metadata, new_versions, command.rows)
         else:
             for call in self.saves(command, background=False):
                 getattr(self.saver, call.name)(*call.args)

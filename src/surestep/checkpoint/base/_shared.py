@@ -104,13 +104,20 @@ def address_of(config: Mapping[str, Any], *, exact: bool = False) -> tuple[str, 
 
 def next_version(current: str | int | float | None) -> str:
     """The version after `current`: a counter, and a random part that tells forks of a thread apart."""
-    if current is None:
-        count = 0
-    elif isinstance(current, str):
-        count = int(current.partition(".")[0])
-    else:
-        count = int(current)
-    return "%032d.0.%016d" % (count + 1, getrandbits(53))  # noqa: UP031 - faster than an f-string, at every step
+    global _latest
+    text, count = _latest  # a run asks for one after the other: then there is nothing to read in the last one
+    if current is not text:
+        if current is None:
+            count = 0
+        else:
+            count = int(current.partition(".")[0]) if isinstance(current, str) else int(current)
+    count += 1
+    text = "%032d.0.%016d" % (count, getrandbits(53))  # noqa: UP031 - faster than an f-string, at every step
+    _latest = text, count
+    return text
+
+
+_latest: tuple[str, int] = ("", 0)  # the version made last, and its count
 
 
 def already_claimed(thread_id: str, task_id: str) -> AlreadyAnswered:

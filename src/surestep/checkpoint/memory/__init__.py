@@ -46,7 +46,6 @@ from surestep.checkpoint.memory._ledger import MemoryLedger
 from surestep.checkpoint.memory._persistent import PersistentDict
 from surestep.checkpoint.memory._rows import (
     LONGEST,
-    Once,
     Row,
     Write,
     Writes,
@@ -54,6 +53,8 @@ from surestep.checkpoint.memory._rows import (
     is_wide,
     made_whole,
     make_whole,
+    rows_of,
+    values_of,
     whole,
 )
 
@@ -159,10 +160,11 @@ class InMemorySaver(
         place = thread_id, ns
         # What can fail comes before anything is stored.
         dumps = self.serde.dumps_typed
-        once = Once(dumps)
-        rows = once.writes(writes) if writes else None
-        values = once.values(thread_id, ns, new_versions, checkpoint["channel_values"])
+        known: dict[int, Typed] = {}
+        rows = rows_of(dumps, writes, known) if writes else None
+        values = values_of(dumps, new_versions, checkpoint["channel_values"], known)
         id, about = checkpoint["id"], dumps(metadata)
+        wide = is_wide(checkpoint)
         with self._lock:
             checkpoints = self._checkpoints(thread_id, ns)
             head = self._head(place, checkpoints)
@@ -170,14 +172,17 @@ class InMemorySaver(
                 from surestep.errors import ThreadConflict
 
                 raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
-            depth = self._depth(place, checkpoints, configurable) if is_wide(checkpoint) else 0
+            depth = self._depth(place, checkpoints, configurable) if wide else 0
             body = dumps(changed(checkpoint, new_versions, configurable) if depth else whole(checkpoint))
             if rows:
                 self._store((thread_id, ns, parent or ""), rows)
-            self.blobs.update(values)
+            blobs = self.blobs
+            for (channel, version), value in zip(new_versions.items(), values, strict=True):
+                blobs[thread_id, ns, channel, version] = value
             checkpoints[id] = (body, about, parent)
             self._heads[place] = (len(checkpoints), id if head is None or id > head else head)
-            self._last[place] = id, depth
+            if wide:
+                self._last[place] = id, depth
         return address(thread_id, ns, id)
 
     def _depth(self, place: Place, checkpoints: Mapping[str, Any], configurable: Mapping[str, Any]) -> int:
@@ -191,7 +196,7 @@ class InMemorySaver(
     ) -> None:
         """Store writes of a task; see `BaseCheckpointSaver.put_writes`."""
         key = cast("tuple[str, str, str]", address_of(config, exact=True))
-        rows = Once(self.serde.dumps_typed).writes([TaskWrites(task_id, task_path, writes)])
+        rows = rows_of(self.serde.dumps_typed, [TaskWrites(task_id, task_path, writes)], {})
         with self._lock:
             stored = self.writes.get(key, {})
             if config["configurable"].get(CLAIM_KEY) and not rows.keys().isdisjoint(stored):

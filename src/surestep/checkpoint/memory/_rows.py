@@ -28,7 +28,9 @@ Row = tuple[Typed, Typed, str | None]
 Write = tuple[str, str, Typed, str]
 """A stored write: task id, channel, value, task path."""
 Writes = dict[tuple[str, int], Write]
-Blobs = dict[tuple[str, str, str, Any], Typed]
+
+Known = dict[int, Typed]
+"""What was serialized, by the identity of the objects. Whoever holds it keeps the objects alive."""
 
 SINCE = "__surestep_since"
 MANY = 64
@@ -37,78 +39,71 @@ LONGEST = 50
 _special = WRITES_IDX_MAP.get
 
 
-class Once:
-    """Serializes an object that it meets again only once. Whoever has one keeps the objects alive."""
-
-    __slots__ = ("dumps", "known")
-
-    def __init__(self, dumps: Dumps) -> None:
-        self.dumps = dumps
-        self.known: dict[int, Typed] = {}
-
-    def writes(self, writes: Iterable[TaskWrites]) -> Writes:
-        """The rows of tasks' writes."""
-        rows: Writes = {}
+def rows_of(dumps: Dumps, writes: Iterable[TaskWrites], known: Known) -> Writes:
+    """The rows of tasks' writes. `known` grows by what was serialized."""
+    rows: Writes = {}
+    channel = ""
+    try:
         for task_id, path, of_task in writes:
-            self.add(rows, task_id, path, of_task)
-        return rows
-
-    def add(self, rows: Writes, task_id: str, path: str, writes: Sequence[tuple[str, Any]]) -> None:
-        """Add the rows of one task's writes."""
-        channels = [channel for channel, _ in writes] if len(writes) > MANY else []
-        if channels and WRITES_IDX_MAP.keys().isdisjoint(channels):
-            # A run's input may have thousands: rows without a round of the interpreter for each.
-            typed = self._typed(channels, [value for _, value in writes])
-            found = zip(repeat(task_id), channels, typed, repeat(path), strict=False)
-            rows.update(zip(zip(repeat(task_id), count(), strict=False), found, strict=False))
-            return
-        dumps, known, channel = self.dumps, self.known, ""
-        try:
-            for position, (channel, value) in enumerate(writes):
+            if len(of_task) > MANY and _add_many(dumps, rows, task_id, path, of_task, known):
+                continue
+            for position, (channel, value) in enumerate(of_task):
+                key = id(value)
                 if channel == ERROR:
-                    rows[task_id, _special(channel, position)] = (task_id, channel, dumps(as_text(value)), path)
-                    continue
-                key = id(value)
-                if key not in known:
-                    known[key] = dumps(value)
-                rows[task_id, _special(channel, position)] = (task_id, channel, known[key], path)
-        except SerializationError as error:
-            raise error.within(f"Channel {channel!r}") from error
+                    typed = dumps(as_text(value))
+                elif key in known:
+                    typed = known[key]
+                else:
+                    typed = known[key] = dumps(value)
+                rows[task_id, _special(channel, position)] = (task_id, channel, typed, path)
+    except SerializationError as error:
+        raise error.within(f"Channel {channel!r}") from error
+    return rows
 
-    def values(self, thread_id: str, ns: str, versions: Mapping[str, Any], values: Mapping[str, Any]) -> Blobs:
-        """The values of channels that have a new version; `EMPTY` for one that has lost its value."""
-        if len(versions) > MANY:
-            typed = dict.fromkeys(versions, EMPTY)
-            there = [channel for channel in versions if channel in values]
-            typed.update(zip(there, self._typed(there, [values[channel] for channel in there]), strict=True))
-            places = zip(repeat(thread_id), repeat(ns), versions, versions.values(), strict=False)
-            return dict(zip(places, typed.values(), strict=True))
-        blobs: Blobs = {}
-        dumps, known, channel = self.dumps, self.known, ""
-        try:
-            for channel, version in versions.items():
-                if channel not in values:
-                    blobs[thread_id, ns, channel, version] = EMPTY
-                    continue
-                value = values[channel]
-                key = id(value)
-                if key not in known:
-                    known[key] = dumps(value)
-                blobs[thread_id, ns, channel, version] = known[key]
-        except SerializationError as error:
-            raise error.within(f"Channel {channel!r}") from error
-        return blobs
 
-    def _typed(self, channels: Sequence[str], values: Sequence[Any]) -> Iterable[Typed]:
-        """Many values, serialized."""
-        known, ids = self.known, list(map(id, values))
-        for position, key in enumerate(ids):
-            if key not in known:
-                try:
-                    known[key] = self.dumps(values[position])
-                except SerializationError as error:
-                    raise error.within(f"Channel {channels[position]!r}") from error
-        return map(known.__getitem__, ids)
+def values_of(dumps: Dumps, versions: Iterable[str], values: Mapping[str, Any], known: Known) -> list[Typed]:
+    """The values of channels that have a new version, in their order; `EMPTY` for one that has lost its value."""
+    found: list[Typed] = []
+    channel = ""
+    try:
+        for channel in versions:
+            typed = EMPTY
+            if channel in values:
+                key = id(values[channel])
+                if key in known:
+                    typed = known[key]
+                else:
+                    typed = known[key] = dumps(values[channel])
+            found.append(typed)
+    except SerializationError as error:
+        raise error.within(f"Channel {channel!r}") from error
+    return found
+
+
+def _add_many(
+    dumps: Dumps, rows: Writes, task_id: str, path: str, writes: Sequence[tuple[str, Any]], known: Known
+) -> bool:
+    """Add the rows of many writes without a round of the interpreter for each: a run's input may have thousands. Not if
+    one of them is special."""
+    channels = [channel for channel, _ in writes]
+    if not WRITES_IDX_MAP.keys().isdisjoint(channels):
+        return False
+    typed = _typed(dumps, channels, [value for _, value in writes], known)
+    found = zip(repeat(task_id), channels, typed, repeat(path), strict=False)
+    rows.update(zip(zip(repeat(task_id), count(), strict=False), found, strict=False))
+    return True
+
+
+def _typed(dumps: Dumps, channels: Sequence[str], values: Sequence[Any], known: Known) -> Iterable[Typed]:
+    """Many values, serialized."""
+    ids = list(map(id, values))
+    for position, key in enumerate(ids):
+        if key not in known:
+            try:
+                known[key] = dumps(values[position])
+            except SerializationError as error:
+                raise error.within(f"Channel {channels[position]!r}") from error
+    return map(known.__getitem__, ids)
 
 
 def whole(checkpoint: Checkpoint) -> dict[str, Any]:

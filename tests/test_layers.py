@@ -32,6 +32,7 @@ LAZY = {
     "typing_extensions": {""},
     "rich": {"cli.py"},
     "Crypto": {"checkpoint/serde/_aes.py"},
+    "cryptography": {"checkpoint/serde/_aes.py"},
     "numpy": {"checkpoint/serde"},
     "aiosqlite": {"checkpoint/sqlite"},
     "mermaidx": {"pregel/draw.py"},

@@ -1,4 +1,8 @@
-"""AES by way of pycryptodome, in modes that notice another key and changed bytes."""
+"""AES in modes that notice another key and changed bytes.
+
+GCM by way of cryptography; EAX and others by way of pycryptodome, as LangGraph uses them. A saver opens every page by
+itself, and for that pycryptodome takes a hundred times as long.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ ENVIRONMENT: Final = "LANGGRAPH_AES_KEY"
 RING: Final = "SURESTEP_AES_KEYS"
 _SIZES: Final = (16, 24, 32)
 _MAC: Final = 16
+_NONCE: Final = 12
+_LONG_NONCE: Final = 16
 
 
 def modes() -> Any:
@@ -55,34 +61,64 @@ def checked_key(key: bytes, name: str = "An AES key") -> bytes:
     return key
 
 
-class Aes:
-    """One key and mode. Stored: nonce, MAC, ciphertext."""
+class Gcm:
+    """AES-GCM with one key. Stored: nonce, ciphertext, MAC."""
 
-    def __init__(self, key: bytes, mode: int, nonce: int, options: dict[str, Any]) -> None:
-        self._aes = modes()
-        self._key, self._mode, self._nonce, self._options = key, mode, nonce, options
+    def __init__(self, key: bytes) -> None:
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError as error:
+            raise ImportError("AES-GCM needs cryptography: pip install surestep[crypto]") from error
+        self._aes = AESGCM(key)
 
-    def encrypt(self, plaintext: bytes, label: bytes = b"") -> bytes:
+    def encrypt(self, plaintext: bytes, label: bytes) -> bytes:
         """`label`: what must be the same for `decrypt`, and isn't stored."""
+        nonce = os.urandom(_NONCE)
+        return nonce + self._aes.encrypt(nonce, plaintext, label)
+
+    def decrypt(self, data: bytes, label: bytes) -> bytes:
+        from cryptography.exceptions import InvalidTag
+
+        if len(data) < _NONCE + _MAC:
+            raise cut_off()
+        try:
+            return self._aes.decrypt(data[:_NONCE], data[_NONCE:], label)
+        except InvalidTag as error:
+            raise not_opened() from error
+
+
+class Aes:
+    """One key and mode of pycryptodome. Stored, as by LangGraph: nonce, MAC, ciphertext."""
+
+    def __init__(self, key: bytes, mode: int, options: dict[str, Any]) -> None:
+        self._aes = modes()
+        self._key, self._mode, self._options = key, mode, options
+
+    def encrypt(self, plaintext: bytes) -> bytes:
         # A nonce of our own length: the modes' defaults differ, and the stored layout must not.
-        cipher = self._new(os.urandom(self._nonce), label)
+        cipher = self._new(os.urandom(_LONG_NONCE))
         ciphertext, mac = cipher.encrypt_and_digest(plaintext)
         return bytes(cipher.nonce + mac + ciphertext)
 
-    def decrypt(self, data: bytes, label: bytes = b"") -> bytes:
-        size = self._nonce
+    def decrypt(self, data: bytes) -> bytes:
+        size = _LONG_NONCE
         if len(data) < size + _MAC:
-            raise CorruptValueError("An encrypted value is cut off: it is shorter than its nonce and MAC.")
+            raise cut_off()
         nonce, mac, ciphertext = data[:size], data[size : size + _MAC], data[size + _MAC :]
         try:
-            return bytes(self._new(nonce, label).decrypt_and_verify(ciphertext, mac))
+            return bytes(self._new(nonce).decrypt_and_verify(ciphertext, mac))
         except ValueError as error:
-            raise CorruptValueError(
-                "An encrypted value can't be opened: it was written with another key, or its bytes are damaged."
-            ) from error
+            raise not_opened() from error
 
-    def _new(self, nonce: bytes, label: bytes) -> Any:
-        cipher = self._aes.new(self._key, self._mode, nonce=nonce, **self._options)
-        if label:
-            cipher.update(label)
-        return cipher
+    def _new(self, nonce: bytes) -> Any:
+        return self._aes.new(self._key, self._mode, nonce=nonce, **self._options)
+
+
+def cut_off() -> CorruptValueError:
+    return CorruptValueError("An encrypted value is cut off: it is shorter than its nonce and MAC.")
+
+
+def not_opened() -> CorruptValueError:
+    return CorruptValueError(
+        "An encrypted value can't be opened: it was written with another key, or its bytes are damaged."
+    )

@@ -14,6 +14,7 @@ from surestep.checkpoint.serde._aes import (
     ENVIRONMENT,
     RING,
     Aes,
+    Gcm,
     checked_key,
     key_of_the_environment,
     keys_of_the_environment,
@@ -24,8 +25,6 @@ from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 __all__ = ("EncryptedSerializer", "KeyRing")
 
-_EAX_NONCE: Final = 16
-_GCM_NONCE: Final = 12
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -107,7 +106,7 @@ class _OneKey(CipherProtocol):
     """LangGraph's cipher: its name says nothing of the key."""
 
     def __init__(self, key: bytes, mode: int, options: dict[str, Any]) -> None:
-        self._aes = Aes(key, mode, _EAX_NONCE, options)
+        self._aes = Aes(key, mode, options)
 
     def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
         return "aes", self._aes.encrypt(plaintext)
@@ -126,7 +125,7 @@ class KeyRing(CipherProtocol):
     current: the id of the key that encrypts; the others only decrypt. May be left out if there is one.
 
     Reads what LangGraph encrypted (AES-EAX) too, with whichever of the keys, or of LANGGRAPH_AES_KEY, fits. Needs
-    pycryptodome (`pip install surestep[crypto]`). Encrypt at most 4,000,000,000 values with one key.
+    `pip install surestep[crypto]`. Encrypt at most 4,000,000,000 values with one key.
     """
 
     def __init__(self, keys: Mapping[str, bytes] | None = None, *, current: str | None = None) -> None:
@@ -144,11 +143,9 @@ class KeyRing(CipherProtocol):
             if not _KEY_ID.fullmatch(id):
                 raise ValueError(f"The id of a key has up to 64 letters, digits and . _ -; not {id!r}.")
             checked_key(key, f"The key {id!r}")
-        aes = modes()
         self.current = current
-        self._keys = {f"aes-gcm:{id}": Aes(key, aes.MODE_GCM, _GCM_NONCE, {}) for id, key in keys.items()}
-        older = dict.fromkeys([*keys.values(), *([checked_key(shared, ENVIRONMENT)] if shared else [])])
-        self._langgraph = [Aes(key, aes.MODE_EAX, _EAX_NONCE, {}) for key in older]
+        self._keys = {f"aes-gcm:{id}": Gcm(key) for id, key in keys.items()}
+        self._older = [*dict.fromkeys([*keys.values(), *([checked_key(shared, ENVIRONMENT)] if shared else [])])]
 
     def __repr__(self) -> str:
         return f"KeyRing({', '.join(self._keys)}; current={self.current!r})"
@@ -171,9 +168,10 @@ class KeyRing(CipherProtocol):
         return key.decrypt(ciphertext, ciphername.encode())
 
     def _decrypt_langgraphs(self, ciphertext: bytes) -> bytes:
-        for key in self._langgraph[:-1]:
+        eax = modes().MODE_EAX
+        for key in self._older[:-1]:
             try:
-                return key.decrypt(ciphertext)
+                return Aes(key, eax, {}).decrypt(ciphertext)
             except CorruptValueError:
                 continue
-        return self._langgraph[-1].decrypt(ciphertext)
+        return Aes(self._older[-1], eax, {}).decrypt(ciphertext)

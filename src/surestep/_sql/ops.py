@@ -25,7 +25,7 @@ from surestep._sql.reading import Desk, remember, whole_state
 from surestep._sql.recall import Known
 from surestep._sql.rows import EMPTY, Row, join, pack_writes, unpack_writes
 from surestep._sql.state import Change, State
-from surestep._sql.statement import Many, Steps
+from surestep._sql.statement import Many, Steps, Whole
 from surestep._sql.turns import take_turn
 from surestep.checkpoint.base import CLAIM_KEY, HEAD_KEY, TaskWrites
 from surestep.checkpoint.base._shared import address, address_of, already_claimed, write_rows
@@ -118,6 +118,10 @@ class _Commit:
         thread_id, ns, parent, seal = self.thread_id, self.ns, self.parent, self.desk.seal
         before = self.desk.recall.get(thread_id, ns, parent) if parent is not None else None
         plan = self.plan(before) if before is not None or parent is None else None
+        if plan is not None and self.desk.dialect.append is not None:
+            done = yield from self._append(plan, self.desk.dialect.append)
+            if done is not None:
+                return done
 
         yield from take_turn(self.desk.dialect, thread_id)
         found = yield (queries.HEAD, (thread_id, ns))
@@ -130,7 +134,7 @@ class _Commit:
             before = yield from self._parent(parent, data if parent == head else None, before)
         if plan is None or plan.before is not before:
             plan = self.plan(before)
-        places, memos, where = yield from self._settle(plan)
+        places, memos, where = yield from self._settle(plan, pages.Shelf(thread_id, seal))
         follows = appended and parent == head
         made = self._state(plan, places, follows)
         rows = self._referring(where)
@@ -145,6 +149,26 @@ class _Commit:
         self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)
         return address(thread_id, ns, id)
 
+    def _append(self, plan: Plan, append: str) -> Steps[RunnableConfig | None]:
+        """All of it in one statement, if the parent is the latest and as it is known; None, and nothing is stored, if
+        it isn't."""
+        thread_id, ns, parent, seal, id = self.thread_id, self.ns, self.parent, self.desk.seal, self.checkpoint["id"]
+        guard = self.config["configurable"].get(HEAD_KEY, parent)
+        if guard != parent or (parent is not None and id <= parent):
+            return None
+        new: list[tuple[int, int, bytes]] = []
+        places, memos, where = yield from self._settle(plan, pages.Shelf(thread_id, seal, new))
+        made = self._state(plan, places, follows=True)
+        rows = self._referring(where)
+        led = seal(pack_writes(rows)) if rows else None
+        known = plan.before.state.stored if plan.before is not None else None
+        row = (thread_id, ns, id, parent, known, made.depth, made.stored, seal(self.metadata), led)
+        ((done,),) = yield Whole(append, (*row, *map(list, zip(*new, strict=True))) if new else (*row, [], [], []))
+        if not done:
+            return None
+        self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)
+        return address(thread_id, ns, id)
+
     def _parent(self, parent: str, data: bytes | None, known: Known | None) -> Steps[Known | None]:
         """The parent as it is stored, if it is."""
         if data is None:
@@ -156,20 +180,19 @@ class _Commit:
             return known
         return (yield from remember(self.desk, self.thread_id, self.ns, parent))
 
-    def _settle(self, plan: Plan) -> Steps[tuple[dict[str, Place], dict[str, Memo], pages.Where]]:
+    def _settle(self, plan: Plan, shelf: pages.Shelf) -> Steps[tuple[dict[str, Place], dict[str, Memo], pages.Where]]:
         """Put the new pages."""
         memos = dict(plan.before.memos) if plan.before is not None else {}
         for name in (*plan.change.versions, *plan.change.gone):
             memos.pop(name, None)
         places: dict[str, Place] = {}
         where: pages.Where = {}
-        log = pages.Shelf(self.thread_id, self.desk.seal)
         for name, value in plan.values.items():
             if isinstance(value, Draft):
-                settled = yield from pages.settle(log, value, plan.memos.get(name), where)
+                settled = yield from pages.settle(shelf, value, plan.memos.get(name), where)
                 places[name], memos[name] = settled
             elif isinstance(value, Parts):
-                settled = yield from pages.settle_parts(log, value, plan.memos, where)
+                settled = yield from pages.settle_parts(shelf, value, plan.memos, where)
                 places[name], memos[name] = settled
             else:
                 places[name] = value
@@ -294,8 +317,10 @@ def put_writes(
         stored = yield from writes_of(desk, thread_id, ns, str(id))
         if stored & {row[:2] for row in rows}:
             raise already_claimed(thread_id, task_id)
-    if rows:
         yield _put_writes(desk, queries.PUT_WRITE, thread_id, ns, str(id), rows)
+    elif rows:
+        put = _put_writes(desk, queries.PUT_WRITE, thread_id, ns, str(id), rows)
+        yield put if len(rows) > 1 else Whole(put.sql, put.params[0])
 
 
 def writes_of(desk: Desk, thread_id: str, ns: str, id: str) -> Steps[set[tuple[str, int]]]:

@@ -315,10 +315,12 @@ class Settled(NamedTuple):
 
 
 class Shelf(NamedTuple):
-    """Where pages are put: those of a thread. `seal`: how they are stored."""
+    """Where pages are put: those of a thread. `seal`: how they are stored. `later`: who puts them himself wants them
+    here, as (log, number, data)."""
 
     thread_id: str
     seal: Callable[[bytes], bytes]
+    later: list[tuple[int, int, bytes]] | None = None
 
 
 def settle(shelf: Shelf, drafted: Draft, memo: Memo | None, where: Where) -> Steps[Settled]:
@@ -357,6 +359,11 @@ def _append(shelf: Shelf, pages: Sequence[bytes], memo: Memo | None) -> Steps[tu
     """Put pages at the end of the log that a value has, or of a new one; (log, number of the first)."""
     thread_id, pages = shelf.thread_id, list(map(shelf.seal, pages))
     log, start = (memo.ranges[-3], memo.ranges[-1]) if memo is not None and memo.open else (getrandbits(31), 0)
+    if shelf.later is not None:
+        if any(log == taken for taken, _, _ in shelf.later):
+            log, start = getrandbits(31), 0
+        shelf.later.extend((log, start + i, page) for i, page in enumerate(pages))
+        return log, start
     while not (yield (queries.APPEND_PAGE, (thread_id, log, start, pages[0], thread_id, log, start))):
         log, start = getrandbits(31), 0
     if len(pages) > 1:

@@ -5,16 +5,12 @@
 -- A view runs with the rights of who uses it, and so do the functions.
 
 -- Views with the rights of their user came with PostgreSQL 15.
-CREATE FUNCTION surestep_require_15() RETURNS void LANGUAGE plpgsql AS $$
+DO $$
 BEGIN
     IF current_setting('server_version_num')::int < 150000 THEN
         RAISE EXCEPTION 'surestep needs PostgreSQL 15 or later';
     END IF;
 END $$;
-
-SELECT surestep_require_15();
-
-DROP FUNCTION surestep_require_15();
 
 CREATE TABLE surestep_all_checkpoints (
     depth          integer NOT NULL,
@@ -199,34 +195,43 @@ CREATE FUNCTION surestep_append(
     logs integer[], numbers integer[], datas bytea[]
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-    head record;
+    mine text := coalesce(current_setting('surestep.tenant', true), '');
+    head_id text;
+    head_state bytea;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RETURN false;
     END IF;
-    PERFORM surestep_turn(thread);
-    SELECT c.checkpoint_id, c.parent_id, c.state, c.metadata, c.led_here INTO head
-    FROM surestep_checkpoints c WHERE c.thread_id = thread AND c.checkpoint_ns = ns
+    PERFORM pg_advisory_xact_lock(hashtextextended(mine, hashtextextended(thread, 0)));
+    SELECT c.checkpoint_id, c.state INTO head_id, head_state FROM surestep_all_checkpoints c
+    WHERE c.tenant = mine AND c.thread_id = thread AND c.checkpoint_ns = ns
+        AND c.checkpoint_id >= coalesce(parent, '')  -- or all entries of the index's page would be looked at
     ORDER BY c.checkpoint_id DESC LIMIT 1;
-    IF head.checkpoint_id IS DISTINCT FROM parent OR head.state IS DISTINCT FROM known THEN
-        RETURN coalesce(head.checkpoint_id = id AND head.state = new_state AND head.metadata = new_metadata
-            AND head.parent_id IS NOT DISTINCT FROM parent AND head.led_here IS NOT DISTINCT FROM led, false);
+    IF head_id IS DISTINCT FROM parent OR head_state IS DISTINCT FROM known THEN
+        RETURN head_id = id AND EXISTS (
+            SELECT 1 FROM surestep_all_checkpoints c
+            WHERE c.tenant = mine AND c.thread_id = thread AND c.checkpoint_ns = ns AND c.checkpoint_id = id
+            AND c.state = new_state AND c.metadata = new_metadata
+            AND c.parent_id IS NOT DISTINCT FROM parent AND c.led_here IS NOT DISTINCT FROM led);
     END IF;
     IF led IS NOT NULL AND EXISTS (
-        SELECT 1 FROM surestep_writes w
-        WHERE w.thread_id = thread AND w.checkpoint_ns = ns AND w.checkpoint_id = parent
+        SELECT 1 FROM surestep_all_writes w
+        WHERE w.tenant = mine AND w.thread_id = thread AND w.checkpoint_ns = ns AND w.checkpoint_id = parent
     ) THEN
         RETURN false;
     END IF;
     IF cardinality(logs) > 0 THEN
         IF EXISTS (
-            SELECT 1 FROM unnest(logs, numbers) AS n (log, page) JOIN surestep_pages p ON p.log = n.log
-            WHERE p.thread_id = thread AND p.page >= n.page
+            SELECT 1 FROM unnest(logs, numbers) AS n (log, page) JOIN surestep_all_pages p ON p.log = n.log
+            WHERE p.tenant = mine AND p.thread_id = thread AND p.page >= n.page
         ) THEN
             RETURN false;
         END IF;
-        INSERT INTO surestep_pages SELECT thread, n.* FROM unnest(logs, numbers, datas) AS n;
+        INSERT INTO surestep_all_pages (thread_id, log, page, data, tenant)
+        SELECT thread, n.*, mine FROM unnest(logs, numbers, datas) AS n;
     END IF;
-    INSERT INTO surestep_checkpoints VALUES (thread, ns, id, parent, new_depth, new_state, new_metadata, led);
+    INSERT INTO surestep_all_checkpoints
+        (depth, thread_id, checkpoint_ns, checkpoint_id, parent_id, state, metadata, led_here, tenant)
+    VALUES (new_depth, thread, ns, id, parent, new_state, new_metadata, led, mine);
     RETURN true;
 END $$;

@@ -4,7 +4,7 @@ transaction.
 Rules
 1. A transaction of our own is a Talk: few round trips. On a connection that is in a transaction, in a pipeline, or
    doesn't commit by itself, we are guests: what is done becomes part of what is going on there.
-2. When a connection turns out to be cut, the conversation begins again on another one, if it may (rule 4 of talk).
+2. When a connection turns out to be cut, the conversation begins again on another one, if it may (rule 5 of talk).
 3. A cancelled caller is held until his transaction has happened or never will.
 """
 
@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from surestep._calls import Calls, adriven, driven, itself
 from surestep._sql.migrate import Schema
 from surestep._sql.postgres.connect import Connect
+from surestep._sql.postgres.group import Group
 from surestep._sql.postgres.talk import Answers, Talk, received, sent, set_tenant
 from surestep._sql.postgres.words import Phrase, Words
 from surestep._sql.run import Done, begun, settled, started, turns
-from surestep._sql.statement import Many, Rows, Statement, Steps
+from surestep._sql.statement import Many, Rows, Statement, Steps, Whole
 
 if TYPE_CHECKING:
     import asyncio
@@ -83,7 +84,7 @@ class PostgresRunner:
     def setup(self) -> None:
         """Bring the schema up to date."""
         if not self._run(*begun(self.schema.is_current())):
-            self._run(*begun(self.schema.update()))
+            self._run(*begun(self.schema.update()), one_by_one=True)
 
     async def asetup(self) -> None:
         """`setup`, in a thread."""
@@ -101,11 +102,11 @@ class PostgresRunner:
             with self._lock:
                 self.conn.close()
 
-    def _run(self, steps: Steps[R], statement: Statement | Done, reads: bool = False) -> R:
+    def _run(self, steps: Steps[R], statement: Statement | Done, reads: bool = False, one_by_one: bool = False) -> R:
         if isinstance(statement, Done):
             return cast(R, statement.result)
-        tries = _tries(self.conn, self._connect)
-        return driven(attempts(Talk(self.words, steps, statement, reads), tries), self._attempt)
+        talk = Talk(self.words, steps, statement, reads, one_by_one)
+        return driven(attempts(talk, _tries(self.conn, self._connect)), self._attempt)
 
     def _attempt(self, talk: Talk[R]) -> R:
         with self._lent() as conn:
@@ -159,7 +160,7 @@ class PostgresRunner:
             if self._workers is None:
                 from concurrent.futures import ThreadPoolExecutor
 
-                size = 1 if self._lock is not None else getattr(self.conn, "max_size", 4)
+                size = 1 if self._lock is not None else _size(self.conn)
                 self._workers = ThreadPoolExecutor(size, "surestep-postgres")
         return await settled(self._workers.submit(call, *args))
 
@@ -182,6 +183,8 @@ class AsyncPostgresRunner:
         self._connect: Connect | None = None
         self._loop = asyncio.get_running_loop()
         self._lock: asyncio.Lock | None = None if _is_pool(conn) else turns(conn, asyncio.Lock)
+        # Two: while one waits for the disk the next is got ready.
+        self._group = Group(self._together, 2 if self._lock is None and _size(conn) > 2 else 1)
 
     async def aread(self, steps: Steps[R]) -> R:
         """What the generator returns, from one consistent view of the database."""
@@ -189,7 +192,16 @@ class AsyncPostgresRunner:
 
     async def awrite(self, steps: Steps[R]) -> R:
         """What the generator returns, after all of it is stored; nothing is if it raises."""
-        return await undisturbed(self._run(*started(steps)))
+        steps, statement = started(steps)
+        if not isinstance(statement, Whole):
+            return await undisturbed(self._run(steps, statement))
+        talk = Talk(self.words, steps, statement, reads=False)
+        rows = await undisturbed(self._group.say(talk))
+        if rows is not None:
+            talk.tell(rows)
+            if talk.statement is None:
+                return cast(R, talk.result)
+        return await undisturbed(self._talked(talk))
 
     def read(self, steps: Steps[R]) -> R:
         """`aread`, from another thread than the loop's."""
@@ -202,7 +214,7 @@ class AsyncPostgresRunner:
     async def asetup(self) -> None:
         """Bring the schema up to date."""
         if not await self._run(*begun(self.schema.is_current())):
-            await self._run(*begun(self.schema.update()))
+            await self._run(*begun(self.schema.update()), one_by_one=True)
 
     def reconnects_by(self, connect: Connect | None) -> None:
         """The connection is the runner's own, and made again by this when it was cut. None: it is somebody else's."""
@@ -214,11 +226,26 @@ class AsyncPostgresRunner:
             async with self._lock:
                 await self.conn.close()
 
-    async def _run(self, steps: Steps[R], statement: Statement | Done, reads: bool = False) -> R:
+    async def _run(
+        self, steps: Steps[R], statement: Statement | Done, reads: bool = False, one_by_one: bool = False
+    ) -> R:
         if isinstance(statement, Done):
             return cast(R, statement.result)
-        tries = _tries(self.conn, self._connect)
-        return await adriven(attempts(Talk(self.words, steps, statement, reads), tries), self._attempt)
+        return await self._talked(Talk(self.words, steps, statement, reads, one_by_one))
+
+    async def _talked(self, talk: Talk[R]) -> R:
+        return await adriven(attempts(talk, _tries(self.conn, self._connect)), self._attempt)
+
+    async def _together(self, phrases: Sequence[Phrase]) -> Answers | None:
+        async with self._lent() as conn:
+            if not _is_ours(conn):
+                return None
+            try:
+                return await self._exchanged(conn, phrases)
+            except Exception:
+                if not conn.closed:
+                    await conn.rollback()
+                raise
 
     async def _attempt(self, talk: Talk[R]) -> R:
         async with self._lent() as conn:
@@ -399,8 +426,12 @@ def _are_several(phrases: Sequence[Phrase]) -> bool:
 def _tries(conn: Any, connect: Connect | None) -> int:
     """On how many connections a conversation may be begun: all of a pool may have been cut."""
     if _is_pool(conn):
-        return int(getattr(conn, "max_size", 0) or 4) + 1
+        return _size(conn) + 1
     return 2 if connect is not None else 1
+
+
+def _size(pool: Any) -> int:
+    return int(getattr(pool, "max_size", 0) or 4)
 
 
 async def _set_back(conn: AsyncConnection[Any], level: IsolationLevel | None) -> None:

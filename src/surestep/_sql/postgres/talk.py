@@ -6,7 +6,9 @@ Rules
 2. A statement that is alone in its transaction needs neither BEGIN nor COMMIT.
 3. After `Last` (reading) the transaction ends at once: what comes nevertheless sees the database anew. `Whole` is a
    transaction of its own, and doing it twice is doing it once.
-4. As long as the steps have heard nothing from the database, everything can be said again on another connection, unless
+4. What changes the schema is said one by one: where psycopg prepares statements, it forgets them after a DROP, an ALTER
+   or a ROLLBACK, and in a pipeline it does so too late.
+5. As long as the steps have heard nothing from the database, everything can be said again on another connection, unless
    it may have been stored already.
 """
 
@@ -25,27 +27,30 @@ R = TypeVar("R")
 
 Answers = Sequence[Rows]
 
-BEGIN_READ = Phrase(POSTGRES.begin_read, [()], False)
-BEGIN_WRITE = Phrase(POSTGRES.begin_write, [()], False)
-COMMIT = Phrase("COMMIT", [()], False)
-ROLLBACK = Phrase("ROLLBACK", [()], False)
+BEGIN_READ = Phrase(POSTGRES.begin_read, [()], False, False)
+BEGIN_WRITE = Phrase(POSTGRES.begin_write, [()], False, False)
+COMMIT = Phrase("COMMIT", [()], False, False)
+ROLLBACK = Phrase("ROLLBACK", [()], False, False)
 # Until the transaction ends: behind a pooler the next one may be somebody else's.
 _SET_TENANT = "SELECT set_config('surestep.tenant', %s, true)"
 
 
 def set_tenant(tenant: str) -> Phrase:
     """Work for this tenant until the transaction ends."""
-    return Phrase(_SET_TENANT, [(tenant,)], False)
+    return Phrase(_SET_TENANT, [(tenant,)], False, False)
 
 
 class Talk(Generic[R]):
     """A conversation of steps with a connection that is in no transaction. What `held` yields are lists of phrases, one
     round trip each."""
 
-    def __init__(self, words: Words, steps: Steps[R], statement: Statement, reads: bool) -> None:
+    def __init__(
+        self, words: Words, steps: Steps[R], statement: Statement, reads: bool, one_by_one: bool = False
+    ) -> None:
         self.words = words
         self.steps = steps
         self.reads = reads
+        self.one_by_one = one_by_one
         self.statement: Statement | None = statement
         self.waiting: list[Phrase] = []
         self.result: R | None = None
@@ -56,10 +61,11 @@ class Talk(Generic[R]):
         self.heard = False
         self.open = False
         self.committing = False
+        self.may_be_repeated = True  # what was said so far
 
     @property
     def may_go_again(self) -> bool:
-        """Rule 4."""
+        """Rule 5."""
         return not self.heard and not self.committing
 
     def held(self) -> Calls[R]:
@@ -75,23 +81,25 @@ class Talk(Generic[R]):
 
     def _held(self) -> Calls[R]:
         while (statement := self.statement) is not None:
+            self.may_be_repeated &= isinstance(statement, Whole)
             if isinstance(statement, Many):
                 if statement.params:
                     self.waiting.append(self.words.phrase(statement))
                 rows: Rows = ()
             else:
                 phrase = self.words.phrase(statement)
-                if phrase.has_rows:
+                if phrase.has_rows or self.one_by_one:
                     rows = yield from self._asked(statement, phrase)
-                    self.heard = True
+                    self.heard = self.open
                 else:
                     self.waiting.append(phrase)
                     rows = ()
-            self._tell(rows)
+            self.tell(rows)
         yield from self._end()
         return cast(R, self.result)
 
-    def _tell(self, rows: Rows) -> None:
+    def tell(self, rows: Rows) -> None:
+        """Send the steps the rows of their statement: now they say the next one, or are through."""
         try:
             self.statement = self.steps.send(rows)
         except StopIteration as stop:
@@ -113,7 +121,7 @@ class Talk(Generic[R]):
     def _end(self) -> Calls[None]:
         if not self.open and not self.waiting:
             return
-        self.committing = bool(self.waiting)
+        self.committing = not self.may_be_repeated and bool(self.waiting)
         if self.open:
             yield [*self.waiting, COMMIT]
         elif self.alone and len(self.waiting) == 1 and len(self.waiting[0].params) == 1:
@@ -137,7 +145,7 @@ def sent(conn: Any, phrases: Sequence[Phrase], binary: bool) -> Calls[list[list[
                 of_phrase.append(cursor)
             else:
                 cursor = silent = silent or conn.cursor()
-            yield cursor.execute(phrase.sql, params)
+            yield cursor.execute(phrase.sql, params, prepare=phrase.prepare)
         cursors.append(of_phrase)
     return cursors
 

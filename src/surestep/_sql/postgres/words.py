@@ -32,11 +32,13 @@ class Words(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A statement as it is sent, once for each list of parameters; `has_rows`: they are wanted."""
+    """A statement as it is sent, once for each list of parameters; `has_rows`: they are wanted. `prepare`: False if it
+    is not worth it."""
 
     sql: str
     params: Sequence[Sequence[Any]]
     has_rows: bool
+    prepare: bool | None = None
 
 
 @lru_cache(1024)

@@ -327,7 +327,7 @@ def _closing(run: Run, task: Task) -> list[tuple[str, Any]]:
 
 def input_task(head: Head, blueprint: Blueprint, writes: Sequence[tuple[str, Any]], step: int) -> Task:
     """Input taken as the writes of a task that nothing triggered."""
-    task = Task(head, INPUT, next(iter(blueprint.nodes.values())), (), (), (), None, step)
+    task = Task(head, INPUT, next(iter(blueprint.nodes.values())), (), (), "", None, step)
     task.writes = list(writes)
     return task
 

@@ -79,7 +79,7 @@ class NodePlan:
         "gate",
         "handler",
         "hidden",
-        "id_parts",
+        "id_text",
         "is_handler",
         "lookups",
         "managed",
@@ -122,7 +122,7 @@ class NodePlan:
         self.cache_policy = spec.cache_policy
         self.path = (PULL, name)
         self.path_text = path_text(self.path)
-        self.id_parts = (PULL, *self.triggers)  # of the ids of tasks that channels trigger
+        self.id_text = "".join([PULL, *self.triggers])  # of the ids of tasks that channels trigger
 
     @property
     def subgraphs(self) -> Sequence[Any]:

@@ -24,7 +24,7 @@ class Channels(dict[str, BaseChannel[Any, Any, Any]]):
     """A run's channels, each made when somebody first asks for it: a run touches few of many.
 
     One that has not been made is its value in `saved`, where it has one. A value may be put there for channels of
-    `plain`, which hold what was written last.
+    `plain`, which hold what was written last, and have a value for ever once they have one.
     """
 
     __slots__ = ("plain", "saved", "specs")
@@ -40,7 +40,9 @@ class Channels(dict[str, BaseChannel[Any, Any, Any]]):
         self.plain = plain
 
     def __missing__(self, key: str) -> BaseChannel[Any, Any, Any]:
-        channel = self[key] = self.specs[key].from_checkpoint(self.saved.pop(key, MISSING))
+        channel = self[key] = self.specs[key].from_checkpoint(self.saved.get(key, MISSING))
+        if key in self.saved:
+            self.saved[key] = None  # it keeps its place, and nothing alive
         return channel
 
     def value(self, key: str) -> Any:
@@ -63,11 +65,13 @@ class View:
 
     def rebuild(self, channels: Channels) -> None:
         self.loose.clear()
-        saved = channels.saved
-        if channels.plain >= self.keys and self.keys.isdisjoint(channels):
+        saved, made = channels.saved, channels.keys() & self.keys
+        if channels.plain >= self.keys and saved.keys() >= made:
             # The input of a graph usually has the keys in their order: then a copy will do.
             as_it_is = len(saved) == len(self.order) and tuple(saved) == self.order
             self.values = saved.copy() if as_it_is else {key: saved[key] for key in self.order if key in saved}
+            for key in made:
+                self.values[key] = channels[key].get()
         else:
             self.values = {key: value for key in self.order if (value := channels.value(key)) is not MISSING}
         if not PLAIN.issuperset(map(type, self.values.values())):

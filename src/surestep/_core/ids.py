@@ -20,9 +20,10 @@ def _dashed(digest: str) -> str:
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 
 
-def task_id(checkpoint: bytes, version: int, *parts: str) -> str:
-    """The id of a task planned from a checkpoint: the 16 bytes of its id, and its format."""
-    data = checkpoint + "".join(parts).encode()
+def task_id(checkpoint: bytes, version: int, text: str) -> str:
+    """The id of a task planned from a checkpoint: the 16 bytes of its id, and its format. `text`: of the task, its
+    namespace, step, name, and what made it."""
+    data = checkpoint + text.encode()
     if version > 1:
         return _dashed(xxh3_128_hexdigest(data))
     from hashlib import sha1  # here: only checkpoints of long ago need it

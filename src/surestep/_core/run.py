@@ -215,7 +215,9 @@ class Run:
             "updated_channels": None if head.updated is None else sorted(head.updated),
         }
         new_versions = head.dirty or {}
-        rows = [self._rows(*held) for held in self.held] if self.held and self.request.durability != "exit" else ()
+        rows: Sequence[TaskRows] = ()
+        if self.held and self.request.durability != "exit":
+            rows = [self._rows(task, writes) for task, writes in self.held]
         command = Commit(
             head.ns, parent, self.newest, checkpoint, self.metadata, new_versions, rows, True, urgent, looked
         )

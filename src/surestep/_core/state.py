@@ -292,7 +292,7 @@ def _run_writers(
             f"No writers found for node '{name}': it writes nothing, so nothing can be written as it."
         )
     path = (INTERRUPT, number)
-    task = Task(head, name, node, path, (INTERRUPT,), (), update.values, run.step)
+    task = Task(head, name, node, path, (INTERRUPT,), "", update.values, run.step)
     task.node = node.with_spec(spec)
     task._id = update.task_id or next(
         (other.id for other in planned if other.name == name and other.id not in used), None
@@ -317,7 +317,7 @@ def _take_over(run: Run, statuses: Mapping[Task, TaskStatus], acted: Sequence[st
             tasks.append(task)
         elif task.name not in acted:
             waiting.append(task)
-            again = Task(run.head, INPUT, task.node, ("~again", task.path_text), (), (), None, run.step)
+            again = Task(run.head, INPUT, task.node, ("~again", task.path_text), (), "", None, run.step)
             again.writes = _schedule_again(run.head, task)
             tasks.append(again)
     return waiting

@@ -33,7 +33,7 @@ class Task:
         "failed",
         "first_started",
         "graphs",
-        "id_parts",
+        "id_text",
         "name",
         "node",
         "path",
@@ -52,7 +52,7 @@ class Task:
         node: NodePlan,
         path: tuple[Any, ...],
         triggers: tuple[str, ...],
-        id_parts: tuple[str, ...],
+        id_text: str,
         input: Any,
         step: int,
     ) -> None:
@@ -61,7 +61,7 @@ class Task:
         self.node = node
         self.path = path
         self.triggers = triggers
-        self.id_parts = id_parts
+        self.id_text = id_text
         self._input = input
         self.view: tuple[Callable[[Any], View], tuple[str, ...]] | None = None  # what its input is to be read from
         self.step = step
@@ -98,7 +98,7 @@ class Task:
         if self._id is None:
             anchor, name = self.anchor, self.name
             cns = self.cns if anchor.ns or self.above is not None else name
-            self._id = task_id(anchor.id_bytes, anchor.format, cns, str(self.step), name, *self.id_parts)
+            self._id = task_id(anchor.id_bytes, anchor.format, f"{cns}{self.step}{name}{self.id_text}")
         return self._id
 
     @property
@@ -165,12 +165,12 @@ class Call:
 
 def pull(head: Head, node: NodePlan, input: Any, step: int) -> Task:
     """A task triggered by channels."""
-    return Task(head, node.name, node, node.path, node.triggers, node.id_parts, input, step)
+    return Task(head, node.name, node, node.path, node.triggers, node.id_text, input, step)
 
 
 def push(head: Head, node: NodePlan, index: int, packet: Any, step: int) -> Task:
     """A task made by a `Send`."""
-    task = Task(head, node.name, node, (PUSH, index, False), (PUSH,), (PUSH, str(index)), packet.arg, step)
+    task = Task(head, node.name, node, (PUSH, index, False), (PUSH,), f"{PUSH}{index}", packet.arg, step)
     if packet.timeout is not None:
         task.timeout = packet.timeout
     return task
@@ -180,7 +180,7 @@ def called(head: Head, call: Call, step: int) -> Task:
     """A task made by a call of a running task."""
     parent = call.parent
     path = (PUSH, parent.path, call.index, True)
-    parts = (PUSH, path_text(parent.path), str(call.index))
+    parts = f"{PUSH}{path_text(parent.path)}{call.index}"
     task = Task(head, call.name, call.node, path, (PUSH,), parts, call.raw, step)
     task.call = call
     return task
@@ -189,7 +189,7 @@ def called(head: Head, call: Call, step: int) -> Task:
 def handler(head: Head, failed: Task, node: NodePlan, error: BaseException) -> Task:
     """The error handler of a failed task; it gets that task's input and hangs below it."""
     path = (*failed.path[:3], "node_error_handler", False)
-    parts = (PUSH, "node_error_handler", failed.id)
+    parts = f"{PUSH}node_error_handler{failed.id}"
     task = Task(head, node.name, node, path, (PUSH,), parts, failed.input, failed.step)
     task.failed = (failed, error)
     return task

@@ -9,8 +9,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count, repeat
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from surestep.checkpoint.base._shared import EMPTY, Typed, as_text
@@ -45,8 +44,6 @@ def rows_of(dumps: Dumps, writes: Iterable[TaskWrites], known: Known) -> Writes:
     channel = ""
     try:
         for task_id, path, of_task in writes:
-            if len(of_task) > MANY and _add_many(dumps, rows, task_id, path, of_task, known):
-                continue
             for position, (channel, value) in enumerate(of_task):
                 key = id(value)
                 if channel == ERROR:
@@ -78,32 +75,6 @@ def values_of(dumps: Dumps, versions: Iterable[str], values: Mapping[str, Any], 
     except SerializationError as error:
         raise error.within(f"Channel {channel!r}") from error
     return found
-
-
-def _add_many(
-    dumps: Dumps, rows: Writes, task_id: str, path: str, writes: Sequence[tuple[str, Any]], known: Known
-) -> bool:
-    """Add the rows of many writes without a round of the interpreter for each: a run's input may have thousands. Not if
-    one of them is special."""
-    channels = [channel for channel, _ in writes]
-    if not WRITES_IDX_MAP.keys().isdisjoint(channels):
-        return False
-    typed = _typed(dumps, channels, [value for _, value in writes], known)
-    found = zip(repeat(task_id), channels, typed, repeat(path), strict=False)
-    rows.update(zip(zip(repeat(task_id), count(), strict=False), found, strict=False))
-    return True
-
-
-def _typed(dumps: Dumps, channels: Sequence[str], values: Sequence[Any], known: Known) -> Iterable[Typed]:
-    """Many values, serialized."""
-    ids = list(map(id, values))
-    for position, key in enumerate(ids):
-        if key not in known:
-            try:
-                known[key] = dumps(values[position])
-            except SerializationError as error:
-                raise error.within(f"Channel {channels[position]!r}") from error
-    return map(known.__getitem__, ids)
 
 
 def whole(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast,
 
 from surestep._core.effects import Abort, Completed, Options, Retry
 from surestep._core.gates import Approve, Reject
-from surestep._drive.effect import Intent, RunningEffect, perform, running_effect
+from surestep._drive.effect import Intent, RunningEffect, declared, perform, running_effect
 from surestep._policies import RetryPolicy
 from surestep._records import Decision, EffectRecord
 from surestep.errors import (
@@ -108,8 +108,8 @@ def effect(
     name: default the function's; part of its identity, so keep it when you rename the function. retry_policy: tries of
     the body, all under one idempotency key. on_unknown: what to do when it may have happened: "ask" somebody (default),
     "retry", "fail", or a function of the same arguments that asks the callee and returns Completed(result), or None if
-    it did not happen. compensate: called with the same arguments and `result=` when its run is rolled back. eager:
-    don't wait for siblings; open questions hold it all the same.
+    it did not happen. compensate: called with the same arguments by name, and with `result` if it has such a parameter,
+    when its run is rolled back. eager: don't wait for siblings; open questions hold it all the same.
 
     The call raises EffectHeld, EffectCancelled, EffectFenced, EffectUnknown, ReplayMismatch (the place or key has the
     record of another call), EffectError (not in a run, no ledger), and what the function itself raises.
@@ -119,7 +119,9 @@ def effect(
         raise ValueError(f"on_unknown is 'ask', 'retry', 'fail' or a read-back function, not {on_unknown!r}.")
 
     def declare(function: Any) -> Any:
-        options = Options(name or function.__name__, eager, on_unknown, policies, compensate)
+        options = Options(name or function.__name__, eager, on_unknown, policies)
+        if compensate is not None:
+            declared[options.name] = compensate
         return _wrapped(function, options, key)
 
     return declare if function is None else declare(function)

@@ -37,7 +37,10 @@ __all__ = (
     "ParentCommand",
     "RecordedError",
     "ReplayMismatch",
+    "RunCancelled",
+    "RunFenced",
     "TaskNotFound",
+    "ThreadBusy",
     "ThreadConflict",
     "UnknownInterruptError",
     "create_error_message",
@@ -125,6 +128,58 @@ class ThreadConflict(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.thread_id, self.checkpoint_ns, self.expected, self.found)
+
+
+class RunFenced(ThreadConflict):
+    """Raised when another run has taken the thread from this one; what it had not saved by then is lost with it.
+
+    Nothing of this run is saved any more. Load the thread with `get_state` to see what the other one made of it.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        Exception.__init__(
+            self,
+            f"Another run has taken thread {thread_id!r} over. Nothing of this one is saved any more; what it had "
+            "saved stays. To wait for a run that is under way instead: multitask_strategy='enqueue'.",
+        )
+        self._of(thread_id)
+
+    def _of(self, thread_id: str) -> None:
+        self.thread_id, self.checkpoint_ns, self.expected, self.found = thread_id, "", None, None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.thread_id,)
+
+
+class RunCancelled(RunFenced):
+    """Raised to the caller of a run that somebody cancelled; what it had saved stays, and the thread can be used.
+
+    `reason` and `actor` are those of the cancel.
+    """
+
+    def __init__(self, thread_id: str | None, reason: str | None = None, actor: str | None = None) -> None:
+        by, why = f" by {actor}" if actor else "", f": {reason}" if reason else ""
+        Exception.__init__(self, f"The run of thread {thread_id!r} was cancelled{by}{why}. What it had saved stays.")
+        self._of(str(thread_id))
+        self.reason = reason
+        self.actor = actor
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.thread_id, self.reason, self.actor)
+
+
+class ThreadBusy(Exception):
+    """Raised by a run with multitask_strategy="reject" when another run holds the thread. Nothing was saved."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"Thread {thread_id!r} is held by another run. Try again when that has ended, or say what to do instead: "
+            "multitask_strategy='enqueue', 'interrupt' or 'rollback'."
+        )
+        self.thread_id = thread_id
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.thread_id,)
 
 
 class GraphBubbleUp(Exception):

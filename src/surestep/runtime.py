@@ -81,11 +81,30 @@ class RunControl:
     request is never taken back; the last reason given counts.
     """
 
-    __slots__ = ("_drain_reason",)
+    __slots__ = ("_cancel_reason", "_cancelled", "_drain_reason", "_runs")
 
     def __init__(self) -> None:
         # One attribute, written and read in one bytecode each: safe between threads without a lock.
         self._drain_reason: str | None = None
+        self._cancelled = False
+        self._cancel_reason: str | None = None
+        self._runs: list[Callable[[], None]] = []  # runs that are under way: told of a cancel
+
+    def cancel(self, reason: str | None = None) -> None:
+        """End the run now, with RunCancelled: what it had saved stays, what runs is abandoned. From any thread."""
+        self._cancel_reason, self._cancelled = reason, True
+        for tell in list(self._runs):
+            tell()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody cancelled the run."""
+        return self._cancelled
+
+    @property
+    def cancel_reason(self) -> str | None:
+        """Why, if a reason was given."""
+        return self._cancel_reason
 
     def request_drain(self, reason: str = "shutdown") -> None:
         """Ask the run to stop at its next step boundary."""

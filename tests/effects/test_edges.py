@@ -318,10 +318,10 @@ def test_a_failure_of_the_ledger_is_the_runs_failure_and_nothing_happens(E: Engi
     world = World(E)
     app = E.graph(Log, {"n": world.calling((world.effect("pay"), 1))}, "START > n").compile(checkpointer=E.saver())
 
-    def broken(*args: Any) -> Any:
+    def broken(*args: Any, **kwargs: Any) -> Any:
         raise OSError("disk full")
 
-    async def abroken(*args: Any) -> Any:
+    async def abroken(*args: Any, **kwargs: Any) -> Any:
         raise OSError("disk full")
 
     saver = app.checkpointer
@@ -340,15 +340,15 @@ def test_an_outcome_that_cannot_be_recorded_is_in_doubt_and_holds_nobody_up(E: E
     app = E.graph(Log, {"n": world.calling((world.effect("pay"), 1))}, "START > n").compile(checkpointer=E.saver())
     kind = type(app.checkpointer)
 
-    def broken(self: Any, moves: Any) -> Any:
+    def broken(self: Any, moves: Any, hold: Any = None) -> Any:
         if moves[0].kind != "admit":
             raise OSError("disk full")
-        return kind.move_effects(self, moves)
+        return kind.move_effects(self, moves, hold)
 
-    async def abroken(self: Any, moves: Any) -> Any:
+    async def abroken(self: Any, moves: Any, hold: Any = None) -> Any:
         if moves[0].kind != "admit":
             raise OSError("disk full")
-        return await kind.amove_effects(self, moves)
+        return await kind.amove_effects(self, moves, hold)
 
     app.checkpointer.__class__ = type("Broken", (kind,), {"move_effects": broken, "amove_effects": abroken})
     assert isinstance(E.attempt(E.invoke, app, {"log": []}, E.config()), OSError)

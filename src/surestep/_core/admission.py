@@ -39,7 +39,7 @@ from surestep._core.effects import (
 )
 from surestep._core.events import RunStopped
 from surestep._records import EffectRecord
-from surestep.errors import EffectCancelled, EffectFenced, EffectHeld, EffectUnknown, ReplayMismatch
+from surestep.errors import EffectCancelled, EffectFenced, EffectHeld, EffectUnknown, ReplayMismatch, ThreadConflict
 
 if TYPE_CHECKING:
     from surestep._core.events import Landed
@@ -206,7 +206,7 @@ class Admission:
             return
         except Exception as error:
             for call in calls:
-                yield Answer(call, None, error)
+                yield Answer(call, None, _fenced(call) if isinstance(error, ThreadConflict) else error)
             raise
         for call, move, there in zip(calls, moves, refused, strict=True):
             if there is not None:
@@ -303,7 +303,7 @@ class Admission:
         now = self.run.request.now()
         kept = []
         for call, outcome in landed:
-            late = self.step.live.get(call.task) != call.attempt
+            late = self.step.stopped or self.step.live.get(call.task) != call.attempt
             kept.append(_with_outcome(self.records[call.id], outcome)._replace(late=late, changed_at=now))
         outcomes = {call.id: outcome for call, outcome in landed}
         moves = [moved(_LANDING[record.state], record) for record in kept]

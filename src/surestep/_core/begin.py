@@ -132,6 +132,8 @@ def load(run: Run) -> Step[Loaded]:
     loaded = Loaded(None, None)
     if request.saver:
         loaded = yield Load(request.base_ns or request.ns, request.checkpoint_id, request.bound)
+        if request.fresh:
+            loaded = loaded._replace(saved=None)
         if request.base_ns:  # the state comes from another namespace; ours is empty so far
             loaded = loaded._replace(head_id=(yield Load(request.ns)).head_id)
     if request.answers.to_old and loaded.saved is not None:

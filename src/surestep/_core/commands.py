@@ -73,6 +73,7 @@ class Commit(NamedTuple):
     guarded: bool = True  # compare the thread's head with head_id and set it
     urgent: bool = False
     new_seen: Collection[str] | None = None  # nodes that have seen something new since the parent; None: any may have
+    final: bool = False  # the run ends with it, and its thread is free
 
 
 class Settle(NamedTuple):

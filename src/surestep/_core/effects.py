@@ -101,7 +101,6 @@ class Options(NamedTuple):
     eager: bool = False
     on_unknown: Literal["ask", "retry", "fail"] | Callable[..., Any] = "ask"
     retry: tuple[Any, ...] = ()
-    compensate: Callable[..., Any] | None = None
 
 
 class EffectCall:

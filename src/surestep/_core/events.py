@@ -89,8 +89,14 @@ class Abandoned(BaseException):
         self.error = error or self  # what the attempt ended with
 
 
+class Stopped(NamedTuple):
+    """The run is to end now: it was cancelled, or has lost its thread."""
+
+    error: Exception
+
+
 class RunStopped(BaseException):
     """Thrown into a run by its driver: the caller went away or was cancelled. The run settles and ends."""
 
 
-Event: TypeAlias = Ended | Expired | StepExpired | Called | CallDropped | Asked | Landed | Awaited
+Event: TypeAlias = Ended | Expired | StepExpired | Called | CallDropped | Asked | Landed | Awaited | Stopped

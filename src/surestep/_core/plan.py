@@ -33,6 +33,13 @@ def plan(head: Head, blueprint: Blueprint, step: int, stop: int, inputs: bool = 
     return tasks
 
 
+def is_idle(head: Head, blueprint: Blueprint) -> bool:
+    """Whether a checkpoint asks for nothing: the run is over."""
+    if TASKS in head.live:
+        return False
+    return not any(is_triggered(head, blueprint.nodes[name]) for name in _candidates(head, blueprint))
+
+
 def _target(blueprint: Blueprint, packet: Any) -> NodePlan:
     node = blueprint.nodes.get(getattr(packet, "node", None))  # type: ignore[arg-type]
     if node is None:

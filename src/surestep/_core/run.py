@@ -18,19 +18,19 @@ from surestep._core.apply import apply_writes
 from surestep._core.begin import begin
 from surestep._core.blueprint import ERROR, HIDDEN, INTERRUPT, Blueprint
 from surestep._core.cache import Key, recall
-from surestep._core.commands import SETTLE, Commit, Emit, Save, Step, TaskRows
+from surestep._core.commands import SETTLE, Commit, Emit, Save, Step, TaskRows, UseLedger
 from surestep._core.emit import Show
 from surestep._core.events import RunStopped
 from surestep._core.head import FORMAT, Head, Mint, without_keys
 from surestep._core.ids import interrupt_id
-from surestep._core.plan import plan
+from surestep._core.plan import is_idle, plan
 from surestep._core.resume import reattach
 from surestep._core.rows import Answers, Pending, TaskStatus
 from surestep._core.snapshot import checkpoint_payload
 from surestep._core.step import Superstep
 from surestep._core.task import Task
 from surestep._records import Decision
-from surestep.errors import GateClosed, GraphInterrupt, ThreadConflict
+from surestep.errors import GateClosed, GraphInterrupt, RunCancelled, ThreadConflict
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +48,7 @@ class Request:
     nested: bool = False
     saver: bool = False
     durability: str = "async"
+    fresh: bool = False  # run as if the thread were empty
     checkpoint_id: str | None = None  # run from this checkpoint instead of the newest one
     mapped: bool = False  # nested: the address came with the caller's checkpoint_map
     base_ns: str | None = None  # nested: the address lies in this older namespace of the same graph
@@ -62,6 +63,7 @@ class Request:
     after: Any = ()
     timed: bool = False  # steps have a time limit, which the driver knows
     caching: bool = False  # the driver has a cache
+    holding: bool = False  # the run holds its thread, and lets go of it with its last commit
     ledger: bool = False  # the saver, or that of an enclosing graph, keeps a ledger of effects
 
 
@@ -293,11 +295,21 @@ def run(this: Run) -> Step[Outcome]:
         return Outcome(status, this.show.output(this.head), this.shown)
     except GraphInterrupt as pause:
         return (yield from _paused(this, pause))
-    except ThreadConflict:
-        raise  # the thread went on without this run: nothing of it is to be kept
+    except ThreadConflict as error:
+        if isinstance(error, RunCancelled) and this.request.control.cancelled:
+            yield from _leave_cancelled(this, error)
+        raise  # else the thread went on without this run: nothing of it is to be kept
     except BaseException as error:
         yield from _leave_broken(this, error)
         raise
+
+
+def _leave_cancelled(this: Run, error: RunCancelled) -> Step[None]:
+    """Keep what has finished, and that somebody cancelled the rest."""
+    yield from _leave_broken(this, error)
+    if this.request.ledger and not this.request.nested:
+        decided = this.decision(str(this.request.run_id or this.thread_id), "cancel", reason=error.reason)
+        yield UseLedger("decide", ([decided],))
 
 
 def _leave_broken(this: Run, error: BaseException) -> Step[None]:
@@ -334,6 +346,8 @@ def _steps(this: Run) -> Step[str]:
             raise GraphInterrupt()
         if request.control.drain_requested:
             return "draining"
+        if request.control.cancelled:
+            raise RunCancelled(this.thread_id, request.control.cancel_reason, this.actor)
         if request.caching and blueprint.caches:
             yield from recall(this, tasks)
         if show.modes:
@@ -350,7 +364,7 @@ def _steps(this: Run) -> Step[str]:
         this.tasks = []
         this.replaying = False
         if (command := this.advance("loop")) is not None:
-            yield command
+            yield command._replace(final=True) if request.holding and is_idle(head, blueprint) else command
         this.held.clear()
         this.held_edits.clear()
         this.step += 1

@@ -23,7 +23,18 @@ from surestep._core import rows
 from surestep._core.admission import Admission
 from surestep._core.cache import recall_call, remember
 from surestep._core.commands import NEXT, Abandon, Answer, MoreLanded, Next, Spawn, Step, UseLedger
-from surestep._core.events import Abandoned, Asked, CallDropped, Called, Ended, Expired, Landed, RunStopped, StepExpired
+from surestep._core.events import (
+    Abandoned,
+    Asked,
+    CallDropped,
+    Called,
+    Ended,
+    Expired,
+    Landed,
+    RunStopped,
+    StepExpired,
+    Stopped,
+)
 from surestep._core.messages import name_messages
 from surestep._core.retry import delay_before_retry
 from surestep._core.task import Call, Task, called, handler
@@ -63,6 +74,7 @@ class Superstep:
         "questions",
         "quiet",
         "run",
+        "stopped",
         "tasks",
     )
 
@@ -75,6 +87,7 @@ class Superstep:
         self.escaped: list[GraphBubbleUp] = []  # what left a task without being a failure or a question
         self.failure: BaseException | None = None
         self.behind: list[Task] = []  # gate nodes: what starts when they are through
+        self.stopped = False  # nothing of it is wanted any more
         self.called = 0  # how many tasks were called
         self.effects: Admission | None = None  # from the first call of an effect on
         # nobody wants to hear of a task's end
@@ -176,6 +189,8 @@ class Superstep:
             yield from self._finished(task)
 
     def _about_tasks(self, event: Any) -> Step[None]:
+        if type(event) is Stopped:
+            raise event.error
         if type(event) is Called:
             yield from self._called(event.call)
         elif type(event) is Expired and self.live.get(event.task) == event.attempt:
@@ -367,6 +382,7 @@ class Superstep:
     def _stop(self, reason: BaseException) -> Step[None]:
         """The step can't go on: let go of what runs, and keep what comes in, as far as the saver can."""
         self.failure = reason
+        self.stopped = True
         if self.effects is not None:
             yield from self.effects.fence()
         for task, attempt in list(self.live.items()):

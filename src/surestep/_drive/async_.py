@@ -24,6 +24,7 @@ from surestep._core.events import (
     Part,
     RunStopped,
     StepExpired,
+    Stopped,
 )
 from surestep._core.task import Call, Task
 from surestep._drive.body import body, run_async
@@ -51,6 +52,7 @@ class AsyncDriver(Driver):
         self.turns: dict[int, asyncio.Semaphore] = {}  # by depth of call: a task never waits for its caller's turn
         self.waiting: list[tuple[float, TaskContext]] = []  # attempts not started, with their delay
         self.pump: asyncio.Task[Any] | None = None  # goes on with the run while a lone attempt waits for calls
+        self.stopping = False  # a lone attempt is torn down, since the run is to end
         self.lone: TaskContext | None = None  # played in place
         self.player: asyncio.Task[Any] | None = None  # in which a lone attempt is played
         self.loop = asyncio.get_running_loop()
@@ -150,6 +152,9 @@ class AsyncDriver(Driver):
             self.refuse(item)
             return
         self.inbox.append(item)
+        if type(item) is Stopped and self.lone is not None and self.player is not None:
+            self.lone.fenced = self.stopping = True
+            self.player.cancel()
         if self.wake is not None and not self.wake.done():
             self.wake.set_result(None)
 
@@ -262,6 +267,11 @@ class AsyncDriver(Driver):
         if self.pump is not None:
             self.put(event)
             event, self.pump = await self.pump, None
+        if self.stopping and caller is not None:  # the event that says so is in the inbox, in front of this one
+            self.stopping = False
+            caller.uncancel()
+            self.put(event)
+            return await self._wait()
         if caller is not None and caller.cancelling() > cancels:  # it is the run that was cancelled, not the node
             if event.error is not None:
                 event = event._replace(error=Abandoned(started=True, error=asyncio.CancelledError()))
@@ -411,9 +421,9 @@ class AsyncDriver(Driver):
                 asyncio.run_coroutine_threadsafe(leave.__aexit__(None, None, None), self.loop).result()
 
     async def _use_ledger(self, command: UseLedger) -> Any:
-        method = getattr(self.env.ledger, f"a{command.method}")
+        method, args, kwargs = self._ledger_call(command)
         try:
-            return await through(method(*command.args, **command.kwargs))
+            return await through(getattr(self.env.ledger, f"a{method}")(*args, **kwargs))
         except SerializationError as error:
             raise Unstorable from error
 

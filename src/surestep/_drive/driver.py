@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -31,12 +31,12 @@ from surestep._core.commands import (
     UseLedger,
 )
 from surestep._core.effects import DONE, EffectCall, Outcome
-from surestep._core.events import Abandoned, Asked, Awaited, Called, Landed, Part
+from surestep._core.events import Abandoned, Asked, Awaited, Called, Landed, Part, Stopped
 from surestep._drive.context import TaskContext
 from surestep._drive.env import Env, Sink
 from surestep._drive.gate import Gate
 from surestep._drive.saving import SaverCall, SaverPort
-from surestep.errors import EffectFenced
+from surestep.errors import EffectFenced, RunCancelled
 
 Saving: TypeAlias = Save | Commit
 Loading: TypeAlias = Load | ListCheckpoints | Replay
@@ -95,6 +95,8 @@ class Driver:
         self.admitting = False  # effects have been called
         self.over = False  # nobody hears of events any more
         env.driver = self
+        assert env.runtime.control is not None
+        self.control = env.runtime.control
         self.gate = Gate(self.put, self.patience) if live else None
         put = self.put if self.gate is None else self.gate.put
         env.put_part = self.above.put if self.above is not None and not modes else put
@@ -146,6 +148,20 @@ class Driver:
         """The task around this run, if there is one, runs a graph more."""
         if self.env.parent is not None:
             self.env.parent.count_graphs(1)
+        self.control._runs.append(self._cancelled)
+
+    def _cancelled(self) -> None:
+        """Somebody cancelled the run by its control."""
+        thread_id = self.env.config.get("configurable", {}).get("thread_id")
+        self.put(Stopped(RunCancelled(thread_id, self.control.cancel_reason)))
+
+    def _ledger_call(self, command: UseLedger) -> tuple[str, tuple[Any, ...], Mapping[str, Any]]:
+        """The method of the saver, and what it is given: moves that let a body start need the thread."""
+        kwargs = command.kwargs
+        if self.env.hold is not None and command.method == "move_effects":
+            if any(one.kind in ("admit", "retry") for one in command.args[0]):
+                kwargs = {**kwargs, "hold": self.env.hold}
+        return command.method, command.args, kwargs
 
     def _tell_pause(self, outcome: Any) -> None:
         """The task around a run that paused will pause too, when its code has come to that."""
@@ -153,6 +169,7 @@ class Driver:
             self.env.parent.task.asked = True
 
     def _depart(self) -> None:
+        self.control._runs.remove(self._cancelled)
         parent = self.env.parent
         if parent is not None:
             parent.count_graphs(-1)

@@ -84,6 +84,10 @@ class RunningEffect(NamedTuple):
 running_effect: ContextVar[RunningEffect | None] = ContextVar("surestep_effect", default=None)
 
 
+declared: dict[str, Callable[..., Any]] = {}
+"""How effects are undone, by name: those that were declared with `compensate=`."""
+
+
 class Intent(NamedTuple):
     """One call of an effect, as its wrapper hands it over. `arguments`: what is stored and compared; `body`: the call
     itself; `read_back`: asks the callee whether it happened."""

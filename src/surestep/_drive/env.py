@@ -29,6 +29,7 @@ from surestep._core.task import Task
 from surestep._drive.context import TASK_KEY, TaskContext
 
 if TYPE_CHECKING:
+    from surestep.checkpoint.base._leases import Hold
     from surestep.runtime import Runtime
 
 
@@ -70,6 +71,7 @@ class Env:
         "down",
         "driver",
         "durability",
+        "hold",
         "is_async",
         "ns",
         "parent",
@@ -98,12 +100,14 @@ class Env:
         custom: bool,
         address: dict[str, str],
         cache: Any = None,
+        hold: Hold | None = None,
     ) -> None:
         self.blueprint = blueprint
         self.config = config
         self.ns = ns
         self.runtime = runtime
         self.cache = cache
+        self.hold = hold  # the claim to the thread, of this run and all inside it
         self.saver = saver
         self.saver_setting = saver_setting  # what nested graphs inherit
         self.durability = durability  # only if the caller named one

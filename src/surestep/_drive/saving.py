@@ -22,6 +22,7 @@ from surestep.checkpoint.base import (
     has_unit_of_work,
     saver_writes_inline,
 )
+from surestep.checkpoint.base._leases import HOLD_KEY, RELEASE_KEY, Hold
 from surestep.checkpoint.base._types import SEEN_KEY
 from surestep.checkpoint.serde.base import SerializationError as SerializationError
 
@@ -39,9 +40,12 @@ class SaverCall(NamedTuple):
 class SaverPort:
     """A saver as one run uses it."""
 
-    __slots__ = ("config", "inline", "labels", "migrate", "saver", "takes_path", "thread_id", "unit_of_work")
+    __slots__ = ("config", "hold", "inline", "labels", "migrate", "saver", "takes_path", "thread_id", "unit_of_work")
 
-    def __init__(self, saver: Any, config: Mapping[str, Any], migrate: Callable[[Any], None]) -> None:
+    def __init__(
+        self, saver: Any, config: Mapping[str, Any], migrate: Callable[[Any], None], hold: Hold | None = None
+    ) -> None:
+        self.hold = hold
         self.saver = saver
         self.migrate = migrate
         self.unit_of_work = has_unit_of_work(saver)
@@ -86,7 +90,11 @@ class SaverPort:
                 getattr(self.saver, call.name)(*call.args)
 
     def _put_arguments(self, command: Commit, background: bool) -> tuple[Any, Any, Any, Any]:
-        guard = {HEAD_KEY: command.head_id} if command.guarded else {}
+        guard: dict[str, Any] = {HEAD_KEY: command.head_id} if command.guarded else {}
+        if self.hold is not None:
+            guard[HOLD_KEY] = self.hold
+            if command.final:
+                guard[RELEASE_KEY] = True
         config = self.at(command.ns, command.parent_id, **guard)
         metadata = {**command.metadata, **self.labels}
         return config, self._checkpoint(command, background), metadata, command.new_versions
@@ -98,13 +106,20 @@ class SaverPort:
             configurable["checkpoint_id"] = command.parent_id
         if command.guarded:
             configurable[HEAD_KEY] = command.head_id
+        if self.hold is not None:
+            configurable[HOLD_KEY] = self.hold
+            if command.final:
+                configurable[RELEASE_KEY] = True
         if command.new_seen is not None:
             configurable[SEEN_KEY] = command.new_seen
         metadata = {**command.metadata, **self.labels} if self.labels else command.metadata
         return {"configurable": configurable}, self._checkpoint(command, background), metadata, command.new_versions
 
     def _put_writes(self, ns: str, checkpoint_id: str | None, rows: Any, claim: bool) -> SaverCall:
-        config = self.at(ns, checkpoint_id, **({CLAIM_KEY: True} if claim else {}))
+        private: dict[str, Any] = {CLAIM_KEY: True} if claim else {}
+        if self.hold is not None:
+            private[HOLD_KEY] = self.hold
+        config = self.at(ns, checkpoint_id, **private)
         args = (config, rows.writes, rows.task_id)
         return SaverCall("put_writes", (*args, rows.task_path) if self.takes_path else args)
 

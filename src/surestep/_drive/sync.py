@@ -368,7 +368,8 @@ class SyncDriver(Driver):
 
     def _use_ledger(self, command: UseLedger) -> Any:
         try:
-            return getattr(self.env.ledger, command.method)(*command.args, **command.kwargs)
+            method, args, kwargs = self._ledger_call(command)
+            return getattr(self.env.ledger, method)(*args, **kwargs)
         except SerializationError as error:
             raise Unstorable from error
 

@@ -7,8 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from surestep._records import Decision, EffectRecord, Move
+from surestep._sql import leases
 from surestep._sql.rows import join, split
 from surestep._sql.statement import Each, Statement, Steps
+from surestep.checkpoint.base._leases import HOLD_KEY, Hold, took
 from surestep.checkpoint.base._ledger import Row, as_record, as_row
 
 if TYPE_CHECKING:
@@ -72,8 +74,9 @@ def _moves(rows: Sequence[tuple[Move, list[Any]]]) -> list[Statement]:
     return [Each(_moving(allowed), params) for allowed, params in by_start.items()]
 
 
-def move_effects(desk: Desk, moves: Sequence[Move]) -> Steps[list[EffectRecord | None]]:
+def move_effects(desk: Desk, moves: Sequence[Move], hold: Hold | None) -> Steps[list[EffectRecord | None]]:
     rows = [(move, _columns(desk, as_row(desk.serde, move.record))) for move in moves]
+    yield from leases.guard({"configurable": {HOLD_KEY: hold}})
     moved: set[str] = set()
     for statement in _moves(rows):
         found = yield statement
@@ -155,13 +158,17 @@ class SqlLedger:
     def _desk(self) -> Desk:
         raise NotImplementedError
 
-    def move_effects(self, moves: Sequence[Move]) -> Sequence[EffectRecord | None]:
+    def move_effects(self, moves: Sequence[Move], hold: Hold | None = None) -> Sequence[EffectRecord | None]:
         """See `Ledger`."""
-        return self._runner.write(move_effects(self._desk, moves))
+        found = self._runner.write(move_effects(self._desk, moves, hold))
+        took({"configurable": {HOLD_KEY: hold}})
+        return found
 
-    async def amove_effects(self, moves: Sequence[Move]) -> Sequence[EffectRecord | None]:
+    async def amove_effects(self, moves: Sequence[Move], hold: Hold | None = None) -> Sequence[EffectRecord | None]:
         """See `Ledger`."""
-        return await self._runner.awrite(move_effects(self._desk, moves))
+        found = await self._runner.awrite(move_effects(self._desk, moves, hold))
+        took({"configurable": {HOLD_KEY: hold}})
+        return found
 
     def get_effects(
         self, thread_id: str, *, task_id: str | None = None, id: str | None = None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from surestep._sql.dialect import SQLITE, Dialect
 from surestep._sql.statement import Steps
 
-VERSION = 3
+VERSION = 4
 
 
 class Schema(NamedTuple):
@@ -38,7 +38,7 @@ def migrate(dialect: Dialect) -> Steps[None]:
             f"The database has surestep's schema of version {version}; this release knows version "
             f"{VERSION}. Use the release that wrote it, or a later one."
         )
-    if version in (1, 2):
+    if version in (1, 2, 3):
         raise RuntimeError(
             "The database was written by a development version of surestep from before 0.1, whose tables this "
             "release does not read. Nothing was changed. Finish its threads with that version, or use another file."

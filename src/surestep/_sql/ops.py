@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from surestep._sql import pages, queries, state
+from surestep._sql import leases, pages, queries, state
 from surestep._sql.collect import collect
 from surestep._sql.pages import Draft, Memo, Parts, Place
 from surestep._sql.reading import Desk, remember, whole_state
@@ -124,6 +124,7 @@ class _Commit:
                 return done
 
         yield from take_turn(self.desk.dialect, thread_id)
+        yield from leases.guard(self.config)
         found = yield (queries.HEAD, (thread_id, ns))
         head, data, head_has_writes = found[0] if found else (None, None, 0)
         _check_head(self.config, thread_id, ns, head)
@@ -146,6 +147,7 @@ class _Commit:
             yield _put_writes(self.desk, queries.PUT_WRITE, thread_id, ns, str(parent), rows)
         if replaced:
             yield from collect(self.desk, thread_id)
+        yield from leases.let_go(self.config)
         self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)
         return address(thread_id, ns, id)
 
@@ -312,6 +314,7 @@ def put_writes(
     """Store writes of a task."""
     thread_id, ns, id = address_of(config, exact=True)
     rows = _rows(desk.serde, task_id, task_path, writes)
+    yield from leases.guard(config)
     if config["configurable"].get(CLAIM_KEY):
         yield from take_turn(desk.dialect, thread_id)
         stored = yield from writes_of(desk, thread_id, ns, str(id))

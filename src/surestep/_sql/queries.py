@@ -227,7 +227,10 @@ SET_VALUE = f"UPDATE surestep_writes SET value = ? WHERE {_CHECKPOINT} AND task_
 
 # ---- whole threads ----
 
-TABLES = ("surestep_checkpoints", "surestep_writes", "surestep_pages", "surestep_pins", "surestep_first_seen")
+TABLES = (
+    *("surestep_checkpoints", "surestep_writes", "surestep_pages", "surestep_pins", "surestep_first_seen"),
+    *("surestep_leases", "surestep_queue"),
+)
 
 # Parameter: thread.
 DELETE_THREAD = tuple(f"DELETE FROM {table} WHERE thread_id = ?" for table in TABLES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from surestep._calls import adriven, driven
 from surestep._sql import forget, keeping, ops, reading
 from surestep._sql.dialect import Dialect
+from surestep._sql.leases import SqlLeases
 from surestep._sql.ledger import SqlLedger
 from surestep._sql.reading import Desk
 from surestep._sql.recall import Recall
@@ -24,6 +25,7 @@ from surestep.checkpoint.base import (
     TaskWrites,
     get_checkpoint_metadata,
 )
+from surestep.checkpoint.base._leases import took
 from surestep.checkpoint.base._retention import Pin, Retention, Swept
 from surestep.checkpoint.base._shared import check_prune, next_version
 from surestep.checkpoint.base._types import check_filter, check_limit
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from surestep.types import RunnableConfig
 
 
-class SqlSaver(SqlLedger, BaseCheckpointSaver[str]):
+class SqlSaver(BaseCheckpointSaver[str], SqlLedger, SqlLeases):
     """Checkpoints in a database. What each method does is documented on `BaseCheckpointSaver`."""
 
     def __init__(self, runner: Runner, dialect: Dialect, serde: SerializerProtocol | None) -> None:
@@ -81,7 +83,9 @@ class SqlSaver(SqlLedger, BaseCheckpointSaver[str]):
         writes: Sequence[TaskWrites],
     ) -> RunnableConfig:
         """Store a checkpoint and the writes that led to it in one transaction; see `UnitOfWork`."""
-        return self._runner.write(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
+        stored = self._runner.write(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
+        took(config)
+        return stored
 
     async def acommit(
         self,
@@ -92,19 +96,23 @@ class SqlSaver(SqlLedger, BaseCheckpointSaver[str]):
         writes: Sequence[TaskWrites],
     ) -> RunnableConfig:
         """`commit`, awaited."""
-        return await self._runner.awrite(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
+        stored = await self._runner.awrite(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
+        took(config)
+        return stored
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store writes of a task; durable when this returns."""
         self._runner.write(ops.put_writes(self._desk, config, writes, task_id, task_path))
+        took(config)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """`put_writes`, awaited."""
         await self._runner.awrite(ops.put_writes(self._desk, config, writes, task_id, task_path))
+        took(config)
 
     # ---- reading ----
 

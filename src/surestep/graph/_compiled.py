@@ -57,9 +57,11 @@ class CompiledStateGraph(Pregel[StateT, ContextT, InputT, OutputT], SchemaMethod
         """Add the node `key`, and the channel that starts it. None for START, which takes the graph's input."""
         if node is None:
             keys = self.builder.schemas[self.builder.input_schema].channels
-            self.nodes[key] = PregelNode(
-                channels=START, triggers=[START], tags=[TAG_HIDDEN], writers=[self._writer(key, list(keys))]
-            )
+            writer = self._writer(key, list(keys))
+            start = PregelNode(channels=START, triggers=[START], tags=[TAG_HIDDEN], writers=[writer])
+            # An input that was saved and not taken in (its run lost the thread) is not lost with the next one.
+            start.close = lambda given, outputs, read: [(name, value) for name, value in writer(given) if name in keys]
+            self.nodes[key] = start
             return
         trigger = self._targets.setdefault(key, trigger_name(key))
         self.channels[trigger] = LastValueAfterFinish(Any) if node.defer else EphemeralValue(Any, guard=False)

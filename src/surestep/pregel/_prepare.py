@@ -16,8 +16,10 @@ from surestep._core.run import Request
 from surestep._drive.context import TASK_KEY, TaskContext
 from surestep._drive.env import Env
 from surestep._drive.saving import SaverPort
+from surestep._drive.tenure import LEASE_SECONDS, new_holder
 from surestep.callbacks import graph_handlers
 from surestep.checkpoint.base import EXCLUDED_METADATA_KEYS
+from surestep.checkpoint.base._leases import Hold, has_leases
 from surestep.checkpoint.base._ledger import has_ledger
 from surestep.checkpoint.base.id import next_checkpoint_id
 from surestep.runtime import RunControl, Runtime, ServerInfo
@@ -42,6 +44,7 @@ class Call(NamedTuple):
     control: RunControl | None = None
     subgraphs: bool = False
     whole_output: bool = False  # invoke: the output channels; stream: all of the state
+    multitask_strategy: str | None = None  # what to do when another run holds the thread
     protocol: bool = False  # models speak in content-block events instead of tokens
 
 
@@ -58,6 +61,7 @@ class Prepared(NamedTuple):
     durability: str
     nested: bool
     protocol: bool
+    strategy: str | None
 
 
 _second: tuple[int, str] = (0, "")  # the last second that was written out, and its text
@@ -105,19 +109,21 @@ def prepare(graph: Any, call: Call) -> Prepared:
         custom="custom" in modes,
         address=place.address,
         cache=cache,
+        hold=resolve_hold(saver, parent, configurable),
     )
     labels = labels_of(config) if "tasks" in modes or "debug" in modes else {}
     return Prepared(
         env=env,
         request=make_request(graph, call, env, place, durability),
         show=Show(modes, keys, now, graph.stream_channels_asis, labels),
-        port=SaverPort(saver, config, graph._migrate) if saver is not None else None,
+        port=SaverPort(saver, config, graph._migrate, env.hold) if saver is not None else None,
         modes=own,
         subgraphs=call.subgraphs,
         limit=config.get("max_concurrency"),
         durability=durability,
         nested=parent is not None,
         protocol=call.protocol,
+        strategy=call.multitask_strategy,
     )
 
 
@@ -149,6 +155,7 @@ def make_request(graph: Any, call: Call, env: Env, place: Place, durability: str
         timed=graph.step_timeout is not None,
         caching=env.cache is not None,
         ledger=has_ledger(env.ledger),
+        holding=env.hold is not None and parent is None and durability != "exit",
     )
     if parent is not None:
         request.answers = parent.env.run.request.answers
@@ -225,6 +232,13 @@ def resolve_cache(graph: Pregel[Any, Any, Any, Any], parent: TaskContext | None)
     if graph.cache is not None or parent is None or parent.env.cache is None:
         return graph.cache
     return graph._with_classes(parent.env.cache)
+
+
+def resolve_hold(saver: Any, parent: TaskContext | None, configurable: Mapping[str, Any]) -> Hold | None:
+    """The claim to the thread: one for a run and all inside it, where the saver keeps leases."""
+    if parent is not None:
+        return parent.env.hold
+    return Hold(configurable["thread_id"], new_holder(), LEASE_SECONDS) if has_leases(saver) else None
 
 
 def resolve_durability(

@@ -16,6 +16,7 @@ from surestep.channels.untracked_value import UntrackedValue
 from surestep.integrations.runnable import AsRunnable
 from surestep.managed.base import is_managed_value
 from surestep.pregel._cache import CacheMethods
+from surestep.pregel._cancelling import CancelMethods
 from surestep.pregel._deprecated import by_either_name
 from surestep.pregel._drawing import DrawMethods
 from surestep.pregel._effects import EffectMethods
@@ -63,6 +64,7 @@ class Pregel(
     StateMethods,
     KeepingMethods,
     EffectMethods,
+    CancelMethods,
     SchemaMethods,
     DrawMethods,
     CacheMethods,

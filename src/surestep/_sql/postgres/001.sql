@@ -103,6 +103,29 @@ CREATE TABLE surestep_all_decisions (
     PRIMARY KEY (tenant, thread_id, subject, kind)
 );
 
+CREATE TABLE surestep_all_leases (
+    epoch          integer NOT NULL,
+    taken_at       double precision NOT NULL,
+    expires_at     double precision NOT NULL,
+    thread_id      text COLLATE "C" NOT NULL,
+    holder         text COLLATE "C",
+    base_id        text COLLATE "C",
+    stopped        text COLLATE "C",
+    reason         text COLLATE "C",
+    actor          text COLLATE "C",
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id)
+);
+
+CREATE TABLE surestep_all_queue (
+    ticket         integer NOT NULL,
+    expires_at     double precision NOT NULL,
+    thread_id      text COLLATE "C" NOT NULL,
+    holder         text COLLATE "C" NOT NULL,
+    tenant         text COLLATE "C" NOT NULL DEFAULT coalesce(current_setting('surestep.tenant', true), ''),
+    PRIMARY KEY (tenant, thread_id, ticket)
+);
+
 ALTER TABLE surestep_all_checkpoints ENABLE ROW LEVEL SECURITY;
 ALTER TABLE surestep_all_checkpoints FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON surestep_all_checkpoints
@@ -136,6 +159,16 @@ CREATE POLICY tenant ON surestep_all_effects
 ALTER TABLE surestep_all_decisions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE surestep_all_decisions FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON surestep_all_decisions
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_leases ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_leases FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_leases
+    USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
+
+ALTER TABLE surestep_all_queue ENABLE ROW LEVEL SECURITY;
+ALTER TABLE surestep_all_queue FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON surestep_all_queue
     USING (tenant = coalesce(current_setting('surestep.tenant', true), ''));
 
 CREATE VIEW surestep_checkpoints WITH (security_invoker = true) AS
@@ -172,6 +205,16 @@ CREATE VIEW surestep_effects WITH (security_invoker = true) AS
 CREATE VIEW surestep_decisions WITH (security_invoker = true) AS
     SELECT thread_id, subject, kind, decided_at, actor, reason, digest, checkpoint_id, deadline, tenant
     FROM surestep_all_decisions WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_leases WITH (security_invoker = true) AS
+    SELECT thread_id, epoch, holder, taken_at, expires_at, base_id, stopped, reason, actor, tenant
+    FROM surestep_all_leases WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
+    WITH LOCAL CHECK OPTION;
+
+CREATE VIEW surestep_queue WITH (security_invoker = true) AS
+    SELECT thread_id, ticket, holder, expires_at, tenant
+    FROM surestep_all_queue WHERE tenant = coalesce(current_setting('surestep.tenant', true), '')
     WITH LOCAL CHECK OPTION;
 
 -- Waits until nobody else writes to the thread, and keeps others waiting until the transaction ends. What is read

@@ -18,7 +18,7 @@ from surestep._sql.statement import Steps
 
 VERSION = 1
 
-TABLES = ("checkpoints", "pages", "writes", "pins", "first_seen", "effects", "decisions")
+TABLES = ("checkpoints", "pages", "writes", "pins", "first_seen", "effects", "decisions", "leases", "queue")
 
 # The number is "surestep" in ASCII.
 LOCK = f"SELECT pg_advisory_xact_lock({int.from_bytes(b'surestep') >> 1})"

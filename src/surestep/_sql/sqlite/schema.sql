@@ -1,4 +1,4 @@
--- The schema of surestep's savers in SQLite, version 3. What lies in the BLOBs: state.py and pages.py.
+-- The schema of surestep's savers in SQLite, version 4. What lies in the BLOBs: state.py and pages.py.
 --
 -- Plain tables with an index, and not WITHOUT ROWID: there a row of more than a kilobyte takes a file page of its own.
 
@@ -94,5 +94,28 @@ CREATE TABLE surestep_decisions (
     PRIMARY KEY (thread_id, subject, kind)
 );
 
+-- Which run holds a thread. The row stays when it is free: the epoch only grows.
+CREATE TABLE surestep_leases (
+    thread_id      TEXT NOT NULL,
+    epoch          INTEGER NOT NULL,
+    holder         TEXT,                       -- a run; NULL: nobody
+    taken_at       DOUBLE PRECISION NOT NULL,  -- seconds since 1970, as the next
+    expires_at     DOUBLE PRECISION NOT NULL,
+    base_id        TEXT,                       -- the newest checkpoint when it was taken
+    stopped        TEXT,                       -- 'cancel': the last holder was cancelled
+    reason         TEXT,
+    actor          TEXT,
+    PRIMARY KEY (thread_id)
+);
+
+-- Runs that wait for a thread, in the order of their tickets.
+CREATE TABLE surestep_queue (
+    thread_id      TEXT NOT NULL,
+    ticket         INTEGER NOT NULL,
+    holder         TEXT NOT NULL,
+    expires_at     DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (thread_id, ticket)
+);
+
 -- A view and not a table: a database whose threads were all deleted has no row of ours left.
-CREATE VIEW surestep_schema AS SELECT 3 AS version;
+CREATE VIEW surestep_schema AS SELECT 4 AS version;

@@ -10,6 +10,7 @@ from surestep._records import Decision, EffectRecord, Move
 from surestep.errors import RecordedError
 
 if TYPE_CHECKING:
+    from surestep.checkpoint.base._leases import Hold
     from surestep.checkpoint.serde.base import SerializerProtocol
 
 Typed = tuple[str, bytes]
@@ -22,12 +23,13 @@ class Ledger(Protocol):
     Every method is one transaction: all of it is durable when it returns, or nothing is. Each has an async form.
     """
 
-    def move_effects(self, moves: Sequence[Move]) -> Sequence[EffectRecord | None]:
+    def move_effects(self, moves: Sequence[Move], hold: Hold | None = None) -> Sequence[EffectRecord | None]:
         """Move records from state to state, each only if the one that is there allows it (`Move.allowed`) and has the
-        same name and digest. For each: None, or the record that stood in the way."""
+        same name and digest. For each: None, or the record that stood in the way. hold: only if the run has the thread;
+        else RunFenced."""
         ...
 
-    async def amove_effects(self, moves: Sequence[Move]) -> Sequence[EffectRecord | None]: ...
+    async def amove_effects(self, moves: Sequence[Move], hold: Hold | None = None) -> Sequence[EffectRecord | None]: ...
 
     def get_effects(
         self, thread_id: str, *, task_id: str | None = None, id: str | None = None

@@ -30,6 +30,7 @@ from surestep.checkpoint.base import (
     TaskWrites,
     get_checkpoint_metadata,
 )
+from surestep.checkpoint.base._leases import HOLD_KEY, RELEASE_KEY
 from surestep.checkpoint.base._shared import (
     EMPTY,
     Stored,
@@ -42,6 +43,7 @@ from surestep.checkpoint.base._shared import (
 )
 from surestep.checkpoint.base._types import SEEN_KEY, check_filter, check_limit, matches
 from surestep.checkpoint.memory._keeping import Keeping
+from surestep.checkpoint.memory._leases import MemoryLeases
 from surestep.checkpoint.memory._ledger import MemoryLedger
 from surestep.checkpoint.memory._persistent import PersistentDict
 from surestep.checkpoint.memory._rows import (
@@ -74,8 +76,9 @@ def _namespaces() -> defaultdict[str, dict[str, Row]]:
 
 
 class InMemorySaver(
-    MemoryLedger,
     Keeping,
+    MemoryLedger,
+    MemoryLeases,
     AbstractContextManager["InMemorySaver"],
     AbstractAsyncContextManager["InMemorySaver"],
 ):
@@ -85,7 +88,7 @@ class InMemorySaver(
     which is written when the saver is closed (`with InMemorySaver(...) as saver`).
     """
 
-    __slots__ = ("_decisions", "_effects", "_heads", "_last", "_lock")
+    __slots__ = ("_decisions", "_effects", "_heads", "_last", "_leases", "_lock", "_tickets")
 
     writes_inline: ClassVar[bool] = True
 
@@ -101,6 +104,8 @@ class InMemorySaver(
         self._lock = RLock()
         self._effects = {}
         self._decisions = {}
+        self._leases = {}
+        self._tickets = {}
         self._heads: dict[Place, tuple[int, str]] = {}
         self._last: dict[Place, tuple[str, int]] = {}  # stored last, and how many rows it takes to make it whole
         for section in ("storage", "writes", "blobs"):
@@ -166,12 +171,16 @@ class InMemorySaver(
         id, about = checkpoint["id"], dumps(metadata)
         wide = is_wide(checkpoint)
         with self._lock:
+            if HOLD_KEY in configurable:
+                self._need(config)
             checkpoints = self._checkpoints(thread_id, ns)
             head = self._head(place, checkpoints)
             if HEAD_KEY in configurable and configurable[HEAD_KEY] != head:
                 from surestep.errors import ThreadConflict
 
                 raise ThreadConflict(thread_id, ns, configurable[HEAD_KEY], head)
+            if HOLD_KEY in configurable:
+                self._take(config)
             depth = self._depth(place, checkpoints, configurable) if wide else 0
             body = dumps(changed(checkpoint, new_versions, configurable) if depth else whole(checkpoint))
             if rows:
@@ -183,6 +192,8 @@ class InMemorySaver(
             self._heads[place] = (len(checkpoints), id if head is None or id > head else head)
             if wide:
                 self._last[place] = id, depth
+            if RELEASE_KEY in configurable:
+                self._let_go(config)
         return address(thread_id, ns, id)
 
     def _depth(self, place: Place, checkpoints: Mapping[str, Any], configurable: Mapping[str, Any]) -> int:
@@ -198,9 +209,11 @@ class InMemorySaver(
         key = cast("tuple[str, str, str]", address_of(config, exact=True))
         rows = rows_of(self.serde.dumps_typed, [TaskWrites(task_id, task_path, writes)], {})
         with self._lock:
+            self._need(config)
             stored = self.writes.get(key, {})
             if config["configurable"].get(CLAIM_KEY) and not rows.keys().isdisjoint(stored):
                 raise already_claimed(key[0], task_id)
+            self._take(config)
             self._store(key, rows)
 
     def _store(self, key: tuple[str, str, str], rows: Writes) -> None:
@@ -222,6 +235,11 @@ class InMemorySaver(
         if checkpoints is None:
             checkpoints = namespaces[ns] = {}
         return checkpoints
+
+    def _newest(self, thread_id: str) -> str | None:
+        """The newest checkpoint of the outermost graph. The caller holds the lock."""
+        checkpoints = self.storage.get(thread_id, {}).get("", {})
+        return self._head((thread_id, ""), checkpoints) if checkpoints else None
 
     def _head(self, place: Place, checkpoints: Mapping[str, Any]) -> str | None:
         """The greatest checkpoint id; remembered, since a run asks at every step. The caller holds the
@@ -322,6 +340,7 @@ class InMemorySaver(
             self.storage.pop(thread_id, None)
             self._forget_keeping(thread_id)
             self._forget_effects(thread_id)
+            self._leases.pop(thread_id, None)
             sections: Iterable[dict[Any, Any]] = (self.writes, self.blobs, self._heads, self._last)
             for section in sections:
                 for key in [key for key in section if key[0] == thread_id]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surestep._records import Decision, EffectRecord, Move
+from surestep.checkpoint.base._leases import HOLD_KEY, Hold
 from surestep.checkpoint.base._ledger import Row, allows, as_record, as_row, cancelled
 
 if TYPE_CHECKING:
@@ -20,13 +21,17 @@ class MemoryLedger:
 
     serde: SerializerProtocol
     _lock: RLock
+    _need: Callable[[Mapping[str, Any]], None]
+    _take: Callable[[Mapping[str, Any]], None]
     _effects: dict[str, Row]  # by id
     _decisions: dict[tuple[str, str, str], Decision]  # by thread, subject and kind
 
-    def move_effects(self, moves: Sequence[Move]) -> Sequence[EffectRecord | None]:
+    def move_effects(self, moves: Sequence[Move], hold: Hold | None = None) -> Sequence[EffectRecord | None]:
         """See `Ledger`."""
         rows = [as_row(self.serde, move.record) for move in moves]
         with self._lock:
+            self._need({"configurable": {HOLD_KEY: hold}})
+            self._take({"configurable": {HOLD_KEY: hold}})
             refused: list[EffectRecord | None] = []
             for move, row in zip(moves, rows, strict=True):
                 there = self._effects.get(move.record.id)
@@ -37,9 +42,9 @@ class MemoryLedger:
                     refused.append(as_record(self.serde, there) if there is not None else move.record)
             return refused
 
-    async def amove_effects(self, moves: Sequence[Move]) -> Sequence[EffectRecord | None]:
+    async def amove_effects(self, moves: Sequence[Move], hold: Hold | None = None) -> Sequence[EffectRecord | None]:
         """See `Ledger`."""
-        return self.move_effects(moves)
+        return self.move_effects(moves, hold)
 
     def get_effects(
         self, thread_id: str, *, task_id: str | None = None, id: str | None = None

@@ -38,6 +38,7 @@ class Thread:
         writes: list[TaskWrites] | None = None,
         metadata: dict[str, Any] | None = None,
         guard: Any = ...,
+        private: dict[str, Any] | None = None,
     ) -> str:
         """A checkpoint after `parent` (the head unless given) in which these channels changed; its id."""
         parent = self.head if parent == "" else parent
@@ -55,7 +56,7 @@ class Thread:
             "versions_seen": {"node": dict(new)},
             "updated_channels": sorted(new),
         }
-        config = at(self.id, parent, self.ns, **({} if guard is ... else {HEAD_KEY: guard}))
+        config = at(self.id, parent, self.ns, **({} if guard is ... else {HEAD_KEY: guard}), **(private or {}))
         given = {"source": "loop", "step": self.step, "parents": {}, **(metadata or {})}
         if writes is None:
             back = self.saver.put(config, checkpoint, given, new)

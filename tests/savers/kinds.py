@@ -21,6 +21,7 @@ AWAITED = {
     *("delete_thread", "delete_for_runs", "copy_thread", "prune"),
     *("pin", "unpin", "pins", "sweep"),
     *("move_effects", "get_effects", "decide", "get_decisions"),
+    *("acquire", "renew", "release", "stop", "queue", "leave_queue", "get_lease"),
 }
 
 

@@ -18,6 +18,7 @@ class Dialect(NamedTuple):
     `read`, `pages`: queries.read and queries.pages, told how to read ranges of pages in JSON.
     `turn`: waits until nobody else writes to a thread (the parameter), for the rest of the transaction; None where
     transactions that write wait for each other anyway.
+    `share`: after a SELECT, keeps what it read from being changed until the transaction ends.
     `append`: puts a checkpoint and new pages in one statement; None where more statements cost no more.
     """
 
@@ -29,6 +30,7 @@ class Dialect(NamedTuple):
     read: str
     pages: str
     turn: str | None = None
+    share: str = ""
     append: str | None = None
 
 
@@ -73,5 +75,6 @@ POSTGRES = Dialect(
     read=queries.read(_RANGES_OF_POSTGRES),
     pages=queries.pages(_RANGES_OF_POSTGRES),
     turn="SELECT surestep_turn(?)",
+    share=" FOR SHARE",
     append="SELECT surestep_append(?, ?, ?, ?, ?, ?, ?, ?, ?, ?::int[], ?::int[], ?::bytea[])",
 )

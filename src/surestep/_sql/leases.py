@@ -6,7 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from surestep._sql.dialect import Dialect
 from surestep._sql.statement import Steps
+from surestep._sql.turns import take_turn
 from surestep.checkpoint.base._leases import (
     RELEASE_KEY,
     Hold,
@@ -52,16 +54,19 @@ INSERT INTO surestep_queue VALUES (?, ?, ?, ?)
 ON CONFLICT (thread_id, ticket) DO UPDATE SET expires_at = excluded.expires_at"""
 
 
-def guard(config: Mapping[str, Any]) -> Steps[None]:
-    """A run is about to write: its first write takes the thread, a later one needs it."""
+def guard(dialect: Dialect, config: Mapping[str, Any]) -> Steps[None]:
+    """A run is about to write: its first write takes the thread, a later one needs it until the transaction ends."""
     hold = hold_in(config)
     if hold is None:
         return
-    lease = yield from get_lease(hold.thread_id)
     if not hold.taken:
+        yield from take_turn(dialect, hold.thread_id)
+        lease = yield from get_lease(hold.thread_id)
         yield from _take(lease, hold, time.time())
-    elif lease is None or lease.holder != hold.holder:
-        raise lost(lease, hold)
+    else:
+        lease = yield from get_lease(hold.thread_id, dialect.share)
+        if lease is None or lease.holder != hold.holder:
+            raise lost(lease, hold)
 
 
 def let_go(config: Mapping[str, Any]) -> Steps[None]:
@@ -70,8 +75,8 @@ def let_go(config: Mapping[str, Any]) -> Steps[None]:
         yield from release(hold)
 
 
-def get_lease(thread_id: str) -> Steps[Lease | None]:
-    found = yield (LEASE, (thread_id,))
+def get_lease(thread_id: str, share: str = "") -> Steps[Lease | None]:
+    found = yield (LEASE + share, (thread_id,))
     return Lease(*found[0]) if found else None
 
 
@@ -80,7 +85,10 @@ def _take(before: Lease | None, hold: Hold, now: float) -> Steps[None]:
     yield (PUT, taken(before, hold, now, newest))
 
 
-def acquire(hold: Hold, how: How, now: float, ticket: int | None) -> Steps[tuple[bool, Lease | None]]:
+def acquire(
+    dialect: Dialect, hold: Hold, how: How, now: float, ticket: int | None
+) -> Steps[tuple[bool, Lease | None]]:
+    yield from take_turn(dialect, hold.thread_id)
     before = yield from get_lease(hold.thread_id)
     if not may_take(before, hold, how, now):
         return False, before
@@ -102,7 +110,10 @@ def release(hold: Hold) -> Steps[None]:
     yield (RELEASE, (hold.thread_id, hold.holder))
 
 
-def stop(thread_id: str, now: float, reason: str | None, actor: str | None) -> Steps[Lease | None]:
+def stop(
+    dialect: Dialect, thread_id: str, now: float, reason: str | None, actor: str | None
+) -> Steps[Lease | None]:
+    yield from take_turn(dialect, thread_id)
     before = yield from get_lease(thread_id)
     if before is None or before.holder is None:
         return None
@@ -110,7 +121,8 @@ def stop(thread_id: str, now: float, reason: str | None, actor: str | None) -> S
     return before
 
 
-def queue(hold: Hold, now: float, ticket: int | None) -> Steps[int]:
+def queue(dialect: Dialect, hold: Hold, now: float, ticket: int | None) -> Steps[int]:
+    yield from take_turn(dialect, hold.thread_id)
     if ticket is None:
         ((ticket,),) = yield (NEXT_TICKET, (hold.thread_id,))
     assert ticket is not None
@@ -126,16 +138,17 @@ class SqlLeases:
     """The methods of `Leases`, as a saver on a database has them."""
 
     _runner: Runner
+    _dialect: Dialect
 
     def acquire(self, hold: Hold, how: How, now: float, ticket: int | None = None) -> tuple[bool, Lease | None]:
         """See `Leases`."""
-        ok, before = self._runner.write(acquire(hold, how, now, ticket))
+        ok, before = self._runner.write(acquire(self._dialect, hold, how, now, ticket))
         hold.taken = hold.taken or ok
         return ok, before
 
     async def aacquire(self, hold: Hold, how: How, now: float, ticket: int | None = None) -> tuple[bool, Lease | None]:
         """See `Leases`."""
-        ok, before = await self._runner.awrite(acquire(hold, how, now, ticket))
+        ok, before = await self._runner.awrite(acquire(self._dialect, hold, how, now, ticket))
         hold.taken = hold.taken or ok
         return ok, before
 
@@ -157,21 +170,21 @@ class SqlLeases:
 
     def stop(self, thread_id: str, now: float, reason: str | None = None, actor: str | None = None) -> Lease | None:
         """See `Leases`."""
-        return self._runner.write(stop(thread_id, now, reason, actor))
+        return self._runner.write(stop(self._dialect, thread_id, now, reason, actor))
 
     async def astop(
         self, thread_id: str, now: float, reason: str | None = None, actor: str | None = None
     ) -> Lease | None:
         """See `Leases`."""
-        return await self._runner.awrite(stop(thread_id, now, reason, actor))
+        return await self._runner.awrite(stop(self._dialect, thread_id, now, reason, actor))
 
     def queue(self, hold: Hold, now: float, ticket: int | None = None) -> int:
         """See `Leases`."""
-        return self._runner.write(queue(hold, now, ticket))
+        return self._runner.write(queue(self._dialect, hold, now, ticket))
 
     async def aqueue(self, hold: Hold, now: float, ticket: int | None = None) -> int:
         """See `Leases`."""
-        return await self._runner.awrite(queue(hold, now, ticket))
+        return await self._runner.awrite(queue(self._dialect, hold, now, ticket))
 
     def leave_queue(self, hold: Hold) -> None:
         """See `Leases`."""

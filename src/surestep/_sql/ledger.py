@@ -76,7 +76,7 @@ def _moves(rows: Sequence[tuple[Move, list[Any]]]) -> list[Statement]:
 
 def move_effects(desk: Desk, moves: Sequence[Move], hold: Hold | None) -> Steps[list[EffectRecord | None]]:
     rows = [(move, _columns(desk, as_row(desk.serde, move.record))) for move in moves]
-    yield from leases.guard({"configurable": {HOLD_KEY: hold}})
+    yield from leases.guard(desk.dialect, {"configurable": {HOLD_KEY: hold}})
     moved: set[str] = set()
     for statement in _moves(rows):
         found = yield statement

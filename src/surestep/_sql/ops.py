@@ -124,7 +124,7 @@ class _Commit:
                 return done
 
         yield from take_turn(self.desk.dialect, thread_id)
-        yield from leases.guard(self.config)
+        yield from leases.guard(self.desk.dialect, self.config)
         found = yield (queries.HEAD, (thread_id, ns))
         head, data, head_has_writes = found[0] if found else (None, None, 0)
         _check_head(self.config, thread_id, ns, head)
@@ -314,7 +314,7 @@ def put_writes(
     """Store writes of a task."""
     thread_id, ns, id = address_of(config, exact=True)
     rows = _rows(desk.serde, task_id, task_path, writes)
-    yield from leases.guard(config)
+    yield from leases.guard(desk.dialect, config)
     if config["configurable"].get(CLAIM_KEY):
         yield from take_turn(desk.dialect, thread_id)
         stored = yield from writes_of(desk, thread_id, ns, str(id))

@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
 from typing import Any
 
@@ -34,9 +34,9 @@ from surestep._drive.driver import AT_ONCE, Caching, Driver, Loading, Saving
 from surestep._drive.effect_async import ahear
 from surestep._drive.env import Env
 from surestep._drive.gate import PATIENCE
-from surestep._drive.loop import LoopFuture, Watch, through
+from surestep._drive.loop import Background, LoopFuture, Watch, through
 from surestep._drive.pace import Paced
-from surestep._drive.saving import BACKLOG, SaverCall, SaverPort, SerializationError
+from surestep._drive.saving import SaverCall, SaverPort, SerializationError
 from surestep._drive.scope import InScope
 from surestep._drive.sync import noted
 from surestep.errors import NodeCancelledError
@@ -478,48 +478,3 @@ async def aplayed(parts: AsyncIterator[Any], hear: Callable[[Part], Any]) -> Any
         if type(item) is Part:
             hear(item)
     return item
-
-
-class Background:
-    """Saves that a run in `async` durability does not wait for: kept in order, at most `BACKLOG` of them waiting."""
-
-    def __init__(self, port: SaverPort) -> None:
-        self.saver = port.saver
-        self.queue: asyncio.Queue[list[SaverCall]] = asyncio.Queue(BACKLOG)
-        self.error: BaseException | None = None
-        self.worker: asyncio.Task[None] | None = None
-
-    async def put(self, calls: list[SaverCall]) -> None:
-        """Hand over calls; raises the first failure of earlier ones."""
-        self._raise()
-        if self.worker is None:
-            self.worker = asyncio.get_running_loop().create_task(self._work())
-        await self.queue.put(calls)
-
-    async def settle(self) -> None:
-        """Wait until nothing is left; raises the first failure."""
-        await through(self.queue.join())
-        self._raise()
-
-    async def close(self) -> None:
-        if self.worker is not None:
-            await self.queue.join()
-            self.worker.cancel()
-            with suppress(asyncio.CancelledError):
-                await self.worker
-
-    def _raise(self) -> None:
-        if self.error is not None:
-            raise self.error
-
-    async def _work(self) -> None:
-        while True:
-            calls = await self.queue.get()
-            try:
-                if self.error is None:
-                    for call in calls:
-                        await getattr(self.saver, f"a{call.name}")(*call.args, **call.kwargs)
-            except Exception as error:
-                self.error = error
-            finally:
-                self.queue.task_done()

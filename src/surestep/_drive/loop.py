@@ -1,12 +1,14 @@
-"""What a run on an event loop hangs on that loop: futures of calls, and the clocks of attempts."""
+"""What a run on an event loop hangs on that loop: futures of calls, the clocks of attempts, saves in the background."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from surestep._core.events import Awaited, Expired
+from surestep._drive.saving import BACKLOG, SaverCall, SaverPort
 
 if TYPE_CHECKING:
     from surestep._core.task import Call
@@ -101,3 +103,48 @@ async def through(coroutine: Any) -> Any:
             raise cancelled from inner.exception()
         raise cancelled
     return inner.result()
+
+
+class Background:
+    """Saves that a run in `async` durability does not wait for: kept in order, at most `BACKLOG` of them waiting."""
+
+    def __init__(self, port: SaverPort) -> None:
+        self.saver = port.saver
+        self.queue: asyncio.Queue[list[SaverCall]] = asyncio.Queue(BACKLOG)
+        self.error: BaseException | None = None
+        self.worker: asyncio.Task[None] | None = None
+
+    async def put(self, calls: list[SaverCall]) -> None:
+        """Hand over calls; raises the first failure of earlier ones."""
+        self._raise()
+        if self.worker is None:
+            self.worker = asyncio.get_running_loop().create_task(self._work())
+        await self.queue.put(calls)
+
+    async def settle(self) -> None:
+        """Wait until nothing is left; raises the first failure."""
+        await through(self.queue.join())
+        self._raise()
+
+    async def close(self) -> None:
+        if self.worker is not None:
+            await self.queue.join()
+            self.worker.cancel()
+            with suppress(asyncio.CancelledError):
+                await self.worker
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    async def _work(self) -> None:
+        while True:
+            calls = await self.queue.get()
+            try:
+                if self.error is None:
+                    for call in calls:
+                        await getattr(self.saver, f"a{call.name}")(*call.args, **call.kwargs)
+            except Exception as error:
+                self.error = error
+            finally:
+                self.queue.task_done()

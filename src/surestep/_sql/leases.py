@@ -85,9 +85,7 @@ def _take(before: Lease | None, hold: Hold, now: float) -> Steps[None]:
     yield (PUT, taken(before, hold, now, newest))
 
 
-def acquire(
-    dialect: Dialect, hold: Hold, how: How, now: float, ticket: int | None
-) -> Steps[tuple[bool, Lease | None]]:
+def acquire(dialect: Dialect, hold: Hold, how: How, now: float, ticket: int | None) -> Steps[tuple[bool, Lease | None]]:
     yield from take_turn(dialect, hold.thread_id)
     before = yield from get_lease(hold.thread_id)
     if not may_take(before, hold, how, now):
@@ -110,9 +108,7 @@ def release(hold: Hold) -> Steps[None]:
     yield (RELEASE, (hold.thread_id, hold.holder))
 
 
-def stop(
-    dialect: Dialect, thread_id: str, now: float, reason: str | None, actor: str | None
-) -> Steps[Lease | None]:
+def stop(dialect: Dialect, thread_id: str, now: float, reason: str | None, actor: str | None) -> Steps[Lease | None]:
     yield from take_turn(dialect, thread_id)
     before = yield from get_lease(thread_id)
     if before is None or before.holder is None:

@@ -16,7 +16,7 @@ from surestep._core.run import Outcome, Run, run
 from surestep._drive.owned import Owned
 from surestep._drive.sync import SyncDriver, played
 from surestep.integrations.watch import watch
-from surestep.pregel._holding import aholding, holding
+from surestep.pregel._holding import Tenure, aholding, holding
 from surestep.pregel._prepare import Call, Prepared, as_modes, prepare
 from surestep.pregel._shape import conclude, result, shaper
 
@@ -182,7 +182,7 @@ class RunMethods:
         driver = SyncDriver(prepared.env, prepared.port, prepared.modes, **self._manner(prepared, live))
         parts = driver.drive(self._core(prepared))
         if prepared.env.hold is not None and not prepared.nested:
-            parts = holding(driver, parts, prepared.strategy)
+            parts = holding(Tenure(driver, prepared.strategy), parts)
         watched = watch(cast(Any, self), prepared, is_async=False)
         return parts if watched is None else watched.sync(parts)
 
@@ -192,7 +192,7 @@ class RunMethods:
         driver = AsyncDriver(prepared.env, prepared.port, prepared.modes, **self._manner(prepared, live))
         parts = driver.drive(self._core(prepared))
         if prepared.env.hold is not None and not prepared.nested:
-            parts = aholding(driver, parts, prepared.strategy)
+            parts = aholding(Tenure(driver, prepared.strategy), parts)
         watched = watch(cast(Any, self), prepared, is_async=True)
         return parts if watched is None else watched.async_(Owned(parts))
 

@@ -93,6 +93,8 @@ class PostgresRunner:
     def reconnects_by(self, connect: Connect | None) -> None:
         """The connection is the runner's own, and made again by this when it was cut. None: it is somebody else's."""
         self._connect = connect
+        if connect is not None:  # nobody else takes turns with it, and it will not always be the same
+            self._lock = threading.RLock()
 
     def close(self) -> None:
         """End the worker threads, and a connection that is the runner's own."""
@@ -218,7 +220,11 @@ class AsyncPostgresRunner:
 
     def reconnects_by(self, connect: Connect | None) -> None:
         """The connection is the runner's own, and made again by this when it was cut. None: it is somebody else's."""
+        import asyncio
+
         self._connect = connect
+        if connect is not None:  # nobody else takes turns with it, and it will not always be the same
+            self._lock = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Close a connection that is the runner's own."""
@@ -346,12 +352,15 @@ def attempts(talk: Talk[R], tries: int) -> Calls[R]:
                 if type(error).__name__ in ("UndefinedTable", "UndefinedFunction"):
                     error.add_note("The tables are made by `setup()`, which has to be called once for a database.")
                 raise
+            if talk.reads and talk.statement is None:
+                return cast(R, talk.result)  # all was heard
             if not (tries and talk.may_go_again):
-                error.add_note(_UNKNOWN if talk.committing else _NOT_STORED)
+                error.add_note(_NOT_READ if talk.reads else _UNKNOWN if talk.committing else _NOT_STORED)
                 raise
 
 
 _UNKNOWN = "The connection was cut while this was being stored: nobody knows whether it is."
+_NOT_READ = "The connection was cut in the middle of a conversation. It can be begun again."
 _NOT_STORED = "The connection was cut before this was stored: it is not."
 
 

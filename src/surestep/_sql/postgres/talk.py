@@ -121,7 +121,7 @@ class Talk(Generic[R]):
     def _end(self) -> Calls[None]:
         if not self.open and not self.waiting:
             return
-        self.committing = not self.may_be_repeated and bool(self.waiting)
+        self.committing = not self.may_be_repeated and not self.reads
         if self.open:
             yield [*self.waiting, COMMIT]
         elif self.alone and len(self.waiting) == 1 and len(self.waiting[0].params) == 1:

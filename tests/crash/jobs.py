@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from crash.plan import INPUT, Calls, build
-from crash.points import Points, watch_statements, watched_saver
+from crash.points import Points, watch_conversations, watch_statements, watched_saver
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 
@@ -21,6 +21,7 @@ def run(db: str, log: str, driver: str, durability: str, kind: str = "none", dea
     points, calls = Points(kind, deadly), Calls(log)
     if kind == "statement":
         watch_statements(points)
+        watch_conversations(points)
     work = _work(db, points, calls, driver, durability)
     return {"log": asyncio.run(work) if driver == "async" else _now(work), "points": points.passed}
 
@@ -37,21 +38,32 @@ async def _work(db: str, points: Points, calls: Calls, driver: str, durability: 
 
 @asynccontextmanager
 async def saver_on(db: str, points: Points, calls: Calls, driver: str) -> AsyncIterator[Any]:
-    """The SQLite saver of the driver; it passes the points of kind `call` if it is asked to."""
+    """The saver of the driver, in an SQLite file or a PostgreSQL database; it passes the points of kind `call` if it is
+    asked to."""
 
     def kind_of(base: type) -> Any:
         return watched_saver(base, points, calls) if points.kind == "call" else base
 
+    sync, awaited = savers_of(db)
     if driver == "async":
-        from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-        async with kind_of(AsyncSqliteSaver).from_conn_string(db) as saver:
+        async with kind_of(awaited).from_conn_string(db) as saver:
             yield saver
     else:
-        from surestep.checkpoint.sqlite import SqliteSaver
-
-        with kind_of(SqliteSaver).from_conn_string(db) as saver:
+        with kind_of(sync).from_conn_string(db) as saver:
             yield saver
+
+
+def savers_of(db: str) -> tuple[Any, Any]:
+    """The sync and the async saver for that database."""
+    if "dbname=" in db:
+        from surestep.checkpoint.postgres import PostgresSaver
+        from surestep.checkpoint.postgres.aio import AsyncPostgresSaver
+
+        return PostgresSaver, AsyncPostgresSaver
+    from surestep.checkpoint.sqlite import SqliteSaver
+    from surestep.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    return SqliteSaver, AsyncSqliteSaver
 
 
 def _now(coroutine: Any) -> Any:
@@ -65,13 +77,11 @@ def _now(coroutine: Any) -> Any:
 
 def on_disk(db: str) -> Any:
     """Which keys are on disk, in any checkpoint or pending write of any namespace, and the chain of the root."""
-    from surestep.checkpoint.sqlite import SqliteSaver
-
     keys: set[str] = set()
     root: set[str] = set()
     ids: set[str] = set()
     chain = []
-    with SqliteSaver.from_conn_string(db) as saver:
+    with savers_of(db)[0].from_conn_string(db) as saver:
         for row in saver.list(CONFIG):
             space = row.config["configurable"]["checkpoint_ns"]
             found = list(row.checkpoint["channel_values"].get("log") or [])

@@ -6,7 +6,8 @@ Three kinds, none of which knows the engine's insides:
 * `call`: before and after each `put`, `put_writes` (and `commit`) of the saver: a subclass that overrides the
   saver's contract. Such a subclass sees every call, so the engine must use the plain contract with it;
 * `statement`: before and after each SQL statement that writes, and each commit: a class of connections that
-  the standard library makes. The saver is the one that people use.
+  the standard library makes; with PostgreSQL before and after each time that psycopg speaks to the server. The saver is
+  the one that people use.
 """
 
 from __future__ import annotations
@@ -77,6 +78,28 @@ def watch_statements(points: Points) -> None:
         return connect(*args, **{"factory": Connection, **kwargs})
 
     sqlite3.connect = watched  # type: ignore[assignment]
+
+
+def watch_conversations(points: Points) -> None:
+    """From now on every psycopg connection of this process passes the points of kind `statement`."""
+    import psycopg
+
+    wait, await_ = psycopg.Connection.wait, psycopg.AsyncConnection.wait
+
+    def waiting(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        points.pass_by("statement", "before psycopg waits")
+        result = wait(self, gen, *args, **kwargs)
+        points.pass_by("statement", "after psycopg waited")
+        return result
+
+    async def awaiting(self: Any, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        points.pass_by("statement", "before psycopg waits")
+        result = await await_(self, gen, *args, **kwargs)
+        points.pass_by("statement", "after psycopg waited")
+        return result
+
+    psycopg.Connection.wait = waiting  # type: ignore[method-assign]
+    psycopg.AsyncConnection.wait = awaiting  # type: ignore[method-assign]
 
 
 def watched_saver(base: type, points: Points, note: Any) -> type:

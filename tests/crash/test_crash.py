@@ -8,14 +8,19 @@ the first node starts. In `exit` nothing is promised but that a run ends as if i
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crash.plan import FINAL, KEYS
+from harness import postgres as harness
 from harness.forge import Forge
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from surestep.checkpoint.postgres import PostgresSaver
 
 DRIVERS = ("sync", "async")
 KINDS = ("body", "call", "statement")
@@ -24,18 +29,43 @@ SAMPLE = 8  # points of each kind and driver in the short run
 
 @pytest.fixture(scope="module")
 def forge() -> Iterator[Forge]:
-    with Forge("crash.jobs", "asyncio", "surestep.checkpoint.sqlite", "surestep.checkpoint.sqlite.aio") as forge:
+    savers = [f"surestep.checkpoint.{kind}{aio}" for kind in ("sqlite", "postgres") for aio in ("", ".aio")]
+    with Forge("crash.jobs", "asyncio", "psycopg", *savers) as forge:
         yield forge
+
+
+Place = Callable[[Path], str]
+"""The database of a trial, in a folder of its own."""
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """In PostgreSQL each trial is a tenant of its own, by a setting of its connections."""
+    if request.param == "sqlite":
+        yield lambda folder: str(folder / "db")
+        return
+    with harness.schema(request.getfixturevalue("postgres_database")) as conn_string:
+        with PostgresSaver.from_conn_string(conn_string) as saver:
+            saver.setup()
+        known = conninfo_to_dict(conn_string)
+
+        def tenant(folder: Path) -> str:
+            options = f"{known['options']} -csurestep.tenant={uuid.uuid4().hex}"
+            return make_conninfo(**{**known, "options": options})
+
+        yield tenant
 
 
 class Trial:
     """One thread that is killed once and resumed once."""
 
-    def __init__(self, forge: Forge, folder: Path, driver: str, durability: str, kind: str, deadly: int) -> None:
+    def __init__(
+        self, forge: Forge, place: Place, folder: Path, driver: str, durability: str, kind: str, deadly: int
+    ) -> None:
         folder.mkdir()
         self.forge, self.log = forge, folder / "calls"
         self.where = f"{driver} {durability}, killed at {kind} {deadly}"
-        self.run = {"db": str(folder / "db"), "log": str(self.log), "driver": driver, "durability": durability}
+        self.run = {"db": place(folder), "log": str(self.log), "driver": driver, "durability": durability}
         self.outcome = forge.run("crash.jobs:run", **self.run, kind=kind, deadly=deadly)
         assert self.outcome.killed or self.outcome.status == 0, self.outcome.value
         self.first = self.lines()
@@ -58,9 +88,9 @@ def started(lines: list[list[str]]) -> Counter[str]:
     return Counter(line[1] for line in lines if line[0] == "start")
 
 
-def total(forge: Forge, folder: Path, driver: str, durability: str, kind: str) -> int:
+def total(forge: Forge, place: Place, folder: Path, driver: str, durability: str, kind: str) -> int:
     """How many points of a kind an undisturbed run passes."""
-    run = {"db": str(folder / "whole"), "log": str(folder / "calls"), "driver": driver, "durability": durability}
+    run = {"db": place(folder), "log": str(folder / "calls"), "driver": driver, "durability": durability}
     whole = forge.result("crash.jobs:run", **run, kind=kind)
     assert whole["log"] == FINAL
     lines = [line.split() for line in (folder / "calls").read_text().splitlines()]
@@ -115,24 +145,26 @@ def check_exit(trial: Trial) -> None:
 CHECKS = {"sync": check_sync, "async": check_async, "exit": check_exit}
 
 
-def kill_everywhere(forge: Forge, folder: Path, driver: str, durability: str, kind: str, wanted: int) -> int:
-    points = sample(total(forge, folder, driver, durability, kind), wanted)
+def kill_everywhere(
+    forge: Forge, place: Place, folder: Path, driver: str, durability: str, kind: str, wanted: int
+) -> int:
+    points = sample(total(forge, place, folder, driver, durability, kind), wanted)
     for deadly in points:
-        trial = Trial(forge, folder / str(deadly), driver, durability, kind, deadly)
+        trial = Trial(forge, place, folder / str(deadly), driver, durability, kind, deadly)
         CHECKS[durability](trial)
     return len(points)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_sync_keeps_what_was_finished(forge: Forge, tmp_path: Path, driver: str, kind: str) -> None:
-    assert kill_everywhere(forge, tmp_path, driver, "sync", kind, SAMPLE) == SAMPLE
+def test_sync_keeps_what_was_finished(forge: Forge, place: Place, tmp_path: Path, driver: str, kind: str) -> None:
+    assert kill_everywhere(forge, place, tmp_path, driver, "sync", kind, SAMPLE) == SAMPLE
 
 
 @pytest.mark.parametrize("durability", ["async", "exit"])
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_weaker_promises_are_kept(forge: Forge, tmp_path: Path, driver: str, durability: str) -> None:
-    kill_everywhere(forge, tmp_path, driver, durability, "statement", 6)
+def test_weaker_promises_are_kept(forge: Forge, place: Place, tmp_path: Path, driver: str, durability: str) -> None:
+    kill_everywhere(forge, place, tmp_path, driver, durability, "statement", 6)
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +178,16 @@ def killed() -> dict[Any, int]:
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_every_point(
-    forge: Forge, tmp_path: Path, killed: dict[Any, int], durability: str, driver: str, kind: str
+    forge: Forge,
+    place: Place,
+    tmp_path: Path,
+    killed: dict[Any, int],
+    durability: str,
+    driver: str,
+    kind: str,
+    request: pytest.FixtureRequest,
 ) -> None:
-    killed[durability, driver, kind] = kill_everywhere(forge, tmp_path, driver, durability, kind, 10_000)
-    if len(killed) == 18:
-        assert sum(count for (found, _, _), count in killed.items() if found == "sync") >= 500, killed
+    where = request.node.callspec.params["place"]
+    killed[where, durability, driver, kind] = kill_everywhere(forge, place, tmp_path, driver, durability, kind, 10_000)
+    if len(killed) == 36:
+        assert sum(count for (_, found, _, _), count in killed.items() if found == "sync") >= 800, killed

@@ -36,22 +36,29 @@ def server() -> Iterator[str]:
     if url := os.environ.get("PGURL"):
         yield url
         return
+    with own_server() as conninfo:
+        yield conninfo
+
+
+@contextmanager
+def own_server(**settings: str) -> Iterator[str]:
+    """The connection string of a server of one's own, to do with as one likes."""
     folder = Path(tempfile.mkdtemp(prefix="surestep-pg-"))
     try:
-        with _running(folder) as conninfo:
+        with _running(folder, {**FAST, **settings}) as conninfo:
             yield conninfo
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _running(folder: Path) -> Iterator[str]:
+def _running(folder: Path, settings: dict[str, str]) -> Iterator[str]:
     as_user, programs = _prepared(folder)
     data = folder / "data"
     init = [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8"]
     subprocess.run([*init, "--locale=C.UTF-8", "--no-sync"], check=True, capture_output=True, **as_user)
-    settings = [part for name, value in FAST.items() for part in ("-c", f"{name}={value}")]
-    start = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-h", "", *settings]
+    given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    start = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-h", "", *given]
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(start, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **as_user)
     try:

@@ -24,7 +24,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def arm(self, piece: int, *, heard: bool) -> None:
-        """Cut at this piece, counted from 1. `heard`: the server gets it, and does what it says; only the answer is lost."""
+        """Cut at this piece, counted from 1. `heard`: the server gets it, and does what it says; the answer is lost."""
         with self._lock:
             self._left, self._heard = piece, heard
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from surestep._sql.dialect import statements
 from surestep._sql.migrate import Schema
-from surestep._sql.postgres.words import in_schema, quoted
+from surestep._sql.postgres.words import ITSELF, in_schema, quoted
 from surestep._sql.statement import Steps
 
 VERSION = 1
@@ -65,7 +65,7 @@ def of_savers(schema: str | None) -> Schema:
         if there:
             yield (_SHORT_WAITS, ())
         elif schema is not None and not (yield ("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,))):
-            yield (f"CREATE SCHEMA {quoted(schema)}", ())
+            yield (f"CREATE SCHEMA {ITSELF}", ())
         for number in range(there + 1, VERSION + 1):
             for statement in migration(number):
                 yield (statement, ())

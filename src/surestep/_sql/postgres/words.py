@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 from surestep._sql.statement import Each, Many, Statement
 
+ITSELF = "surestep_itself"
+"""The schema, in statements that are about it."""
+
 _OURS = re.compile(r"\bsurestep_\w+")
 
 
@@ -57,7 +60,7 @@ def in_schema(sql: str, schema: str | None) -> str:
     if schema is None:
         return sql
     prefix = quoted(schema)
-    return _OURS.sub(lambda found: f"{prefix}.{found[0]}", sql)
+    return _OURS.sub(lambda found: prefix if found[0] == ITSELF else f"{prefix}.{found[0]}", sql)
 
 
 def quoted(*names: str) -> str:

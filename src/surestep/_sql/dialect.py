@@ -76,5 +76,5 @@ POSTGRES = Dialect(
     pages=queries.pages(_RANGES_OF_POSTGRES),
     turn="SELECT surestep_turn(?)",
     share=" FOR SHARE",
-    append="SELECT surestep_append(?, ?, ?, ?, ?, ?, ?, ?, ?, ?::int[], ?::int[], ?::bytea[])",
+    append="SELECT surestep_append(?, ?, ?, ?, ?, ?, ?, ?, ?, ?::int[], ?::int[], ?::bytea[], ?, ?, ?, ?)",
 )

@@ -75,6 +75,15 @@ def let_go(config: Mapping[str, Any]) -> Steps[None]:
         yield from release(hold)
 
 
+def terms(config: Mapping[str, Any]) -> tuple[str | None, bool, float, bool]:
+    """The same for a statement that does it all: the run, whether it takes the thread and for how many seconds, and
+    whether it lets it go."""
+    hold = hold_in(config)
+    if hold is None:
+        return None, False, 0.0, False
+    return hold.holder, not hold.taken, hold.seconds, bool(config["configurable"].get(RELEASE_KEY))
+
+
 def get_lease(thread_id: str, share: str = "") -> Steps[Lease | None]:
     found = yield (LEASE + share, (thread_id,))
     return Lease(*found[0]) if found else None

@@ -165,7 +165,8 @@ class _Commit:
         led = seal(pack_writes(rows)) if rows else None
         known = plan.before.state.stored if plan.before is not None else None
         row = (thread_id, ns, id, parent, known, made.depth, made.stored, seal(self.metadata), led)
-        ((done,),) = yield Whole(append, (*row, *map(list, zip(*new, strict=True))) if new else (*row, [], [], []))
+        columns = map(list, zip(*new, strict=True)) if new else ([], [], [])
+        ((done,),) = yield Whole(append, (*row, *columns, *leases.terms(self.config)))
         if not done:
             return None
         self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)

@@ -232,15 +232,18 @@ END $$;
 -- A step in one statement: puts a checkpoint behind `parent`, the latest, with `known` in its column `state` (both
 -- NULL: there is none yet), and new pages. True if that was done, or had been. False, and nothing was done, when
 -- somebody else has moved the thread on, a log goes on already, or the parent has writes while `led` isn't NULL.
+-- `run`: who writes, NULL for nobody that is to hold the thread. It takes the thread, or must hold it, and may let it go.
 CREATE FUNCTION surestep_append(
     thread text, ns text, id text, parent text, known bytea,
     new_depth integer, new_state bytea, new_metadata bytea, led bytea,
-    logs integer[], numbers integer[], datas bytea[]
+    logs integer[], numbers integer[], datas bytea[],
+    run text, take boolean, seconds double precision, release boolean
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     mine text := coalesce(current_setting('surestep.tenant', true), '');
     head_id text;
     head_state bytea;
+    at double precision := extract(epoch FROM clock_timestamp());
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RETURN false;
@@ -263,6 +266,13 @@ BEGIN
     ) THEN
         RETURN false;
     END IF;
+    IF run IS NOT NULL AND NOT take THEN
+        PERFORM 1 FROM surestep_all_leases l
+        WHERE l.tenant = mine AND l.thread_id = thread AND l.holder = run FOR SHARE;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    END IF;
     IF cardinality(logs) > 0 THEN
         IF EXISTS (
             SELECT 1 FROM unnest(logs, numbers) AS n (log, page) JOIN surestep_all_pages p ON p.log = n.log
@@ -273,8 +283,21 @@ BEGIN
         INSERT INTO surestep_all_pages (thread_id, log, page, data, tenant)
         SELECT thread, n.*, mine FROM unnest(logs, numbers, datas) AS n;
     END IF;
+    IF run IS NOT NULL AND take THEN
+        INSERT INTO surestep_all_leases AS l (epoch, taken_at, expires_at, thread_id, holder, base_id, tenant)
+        VALUES (1, at, at + seconds, thread, run, (
+            SELECT max(c.checkpoint_id) FROM surestep_all_checkpoints c
+            WHERE c.tenant = mine AND c.thread_id = thread AND c.checkpoint_ns = ''
+        ), mine)
+        ON CONFLICT (tenant, thread_id) DO UPDATE SET
+            epoch = l.epoch + 1, taken_at = excluded.taken_at, expires_at = excluded.expires_at,
+            holder = excluded.holder, base_id = excluded.base_id, stopped = NULL, reason = NULL, actor = NULL;
+    END IF;
     INSERT INTO surestep_all_checkpoints
         (depth, thread_id, checkpoint_ns, checkpoint_id, parent_id, state, metadata, led_here, tenant)
     VALUES (new_depth, thread, ns, id, parent, new_state, new_metadata, led, mine);
+    IF release THEN
+        UPDATE surestep_all_leases SET holder = NULL WHERE tenant = mine AND thread_id = thread AND holder = run;
+    END IF;
     RETURN true;
 END $$;

@@ -43,19 +43,19 @@ class Proxy:
                 client, _ = self._listening.accept()
                 server = socket.socket(self._family, socket.SOCK_STREAM)
                 server.connect(self._address)
+                cut = threading.Event()
                 for work in (self._up, self._down):
-                    threading.Thread(target=work, args=(client, server), daemon=True).start()
+                    threading.Thread(target=work, args=(client, server, cut), daemon=True).start()
 
-    def _up(self, client: socket.socket, server: socket.socket) -> None:
+    def _up(self, client: socket.socket, server: socket.socket, cut: threading.Event) -> None:
         with suppress(OSError):
             while data := client.recv(1 << 20):
-                if not self._falls_due():
-                    server.sendall(data)
-                    continue
-                client.shutdown(socket.SHUT_WR)  # no answer reaches the client
-                if self._heard:
-                    server.sendall(data)
-                break
+                if self._falls_due():
+                    cut.set()
+                    if self._heard:
+                        server.sendall(data)
+                    break
+                server.sendall(data)
         with suppress(OSError):
             server.shutdown(socket.SHUT_WR)
 
@@ -66,16 +66,13 @@ class Proxy:
             self._left -= 1
             return self._left == 0
 
-    def _down(self, client: socket.socket, server: socket.socket) -> None:
-        """Until the server has closed: then it has done all that it was sent."""
-        alive = True
+    def _down(self, client: socket.socket, server: socket.socket, cut: threading.Event) -> None:
+        """Until the server has closed. By then it has done what it was sent: only then does the client notice."""
         with suppress(OSError):
             while data := server.recv(1 << 20):
-                if alive:
-                    try:
+                if not cut.is_set():
+                    with suppress(OSError):  # a client that has gone
                         client.sendall(data)
-                    except OSError:
-                        alive = False
         client.close()
         server.close()
 

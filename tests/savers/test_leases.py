@@ -62,6 +62,27 @@ def test_a_commit_needs_the_thread_and_may_let_it_go(saver: Any, t: Thread) -> N
     assert saver.get_tuple(at("t")).checkpoint["channel_values"] == {"x": 2}
 
 
+def test_commits_alone_take_the_thread_and_need_it(saver: Any) -> None:
+    one, two, thread = hold("one"), hold("two"), Thread(saver, "t")
+    first = thread.put({"x": 0}, private={HOLD_KEY: one})
+    assert saver.get_lease("t")[1:3] == (1, "one") and saver.get_lease("t").base_id is None
+    thread.put({"x": 1}, private={HOLD_KEY: one})
+    thread.put({"x": 2}, private={HOLD_KEY: two})
+    lease = saver.get_lease("t")
+    assert lease[1:3] == (2, "two") and lease.base_id > first and lease.expires_at == lease.taken_at + 10
+    with pytest.raises(RunFenced):
+        thread.put({"x": 3}, private={HOLD_KEY: one})
+    inner = Thread(saver, "t", "inner")
+    inner.put({"y": 0}, private={HOLD_KEY: two})
+    with pytest.raises(RunFenced):
+        inner.put({"y": 1}, private={HOLD_KEY: one})
+    newest = thread.put({"x": 3}, private={HOLD_KEY: two, RELEASE_KEY: True})
+    assert saver.get_lease("t").holder is None and two.released
+    three = hold("three")
+    inner.put({"y": 1}, private={HOLD_KEY: three, RELEASE_KEY: True})
+    assert saver.get_lease("t")[1:3] == (3, None) and saver.get_lease("t").base_id == newest
+
+
 def test_a_held_thread_is_had_by_who_takes_it_or_when_the_lease_has_ended(saver: Any) -> None:
     one, two = hold("one"), hold("two")
     assert saver.acquire(one, "free", 100.0) == (True, None)

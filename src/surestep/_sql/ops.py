@@ -113,12 +113,13 @@ class _Commit:
         except SerializationError as error:
             raise error.within(f"Channel {name!r}") from error
 
-    def store(self) -> Steps[RunnableConfig]:
-        """All of it. Serializes before the first statement what can be."""
+    def store(self, alone: bool) -> Steps[RunnableConfig]:
+        """All of it. Serializes before the first statement what can be. `alone`: nothing else belongs to the
+        transaction."""
         thread_id, ns, parent, seal = self.thread_id, self.ns, self.parent, self.desk.seal
         before = self.desk.recall.get(thread_id, ns, parent) if parent is not None else None
         plan = self.plan(before) if before is not None or parent is None else None
-        if plan is not None and self.desk.dialect.append is not None:
+        if alone and plan is not None and self.desk.dialect.append is not None:
             done = yield from self._append(plan, self.desk.dialect.append)
             if done is not None:
                 return done
@@ -248,12 +249,14 @@ def commit(
     writes: Sequence[TaskWrites],
     *,
     trusted: bool = False,
+    alone: bool = False,
 ) -> Steps[RunnableConfig]:
     """Store a checkpoint and the writes that led to it; gives the config that addresses it.
 
-    `trusted`: the versions differ from the parent's by `new_versions`, and nobody changes the maps later.
+    `trusted`: the versions differ from the parent's by `new_versions`, and nobody changes the maps later. `alone`: it
+    is a transaction of its own.
     """
-    return (yield from _Commit(desk, config, checkpoint, metadata, new_versions, writes, trusted).store())
+    return (yield from _Commit(desk, config, checkpoint, metadata, new_versions, writes, trusted).store(alone))
 
 
 def _check_head(config: Mapping[str, Any], thread_id: str, ns: str, head: str | None) -> None:

@@ -83,7 +83,8 @@ class SqlSaver(BaseCheckpointSaver[str], SqlLedger, SqlLeases):
         writes: Sequence[TaskWrites],
     ) -> RunnableConfig:
         """Store a checkpoint and the writes that led to it in one transaction; see `UnitOfWork`."""
-        stored = self._runner.write(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
+        steps = ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes, alone=True)
+        stored = self._runner.write(steps)
         took(config)
         return stored
 
@@ -96,7 +97,8 @@ class SqlSaver(BaseCheckpointSaver[str], SqlLedger, SqlLeases):
         writes: Sequence[TaskWrites],
     ) -> RunnableConfig:
         """`commit`, awaited."""
-        stored = await self._runner.awrite(ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes))
+        steps = ops.commit(self._desk, config, checkpoint, metadata, new_versions, writes, alone=True)
+        stored = await self._runner.awrite(steps)
         took(config)
         return stored
 

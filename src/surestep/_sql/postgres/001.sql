@@ -266,12 +266,10 @@ BEGIN
     ) THEN
         RETURN false;
     END IF;
-    IF run IS NOT NULL AND NOT take THEN
-        PERFORM 1 FROM surestep_all_leases l
-        WHERE l.tenant = mine AND l.thread_id = thread AND l.holder = run FOR SHARE;
-        IF NOT FOUND THEN
-            RETURN false;
-        END IF;
+    IF run IS NOT NULL AND NOT take AND NOT EXISTS (  -- who takes the thread from it waits for his turn
+        SELECT 1 FROM surestep_all_leases l WHERE l.tenant = mine AND l.thread_id = thread AND l.holder = run
+    ) THEN
+        RETURN false;
     END IF;
     IF cardinality(logs) > 0 THEN
         IF EXISTS (

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from typing import Any
 
 import pytest
-from effects.world import Log, World, effects_of, states
+from effects.world import Log, World, effects_of, say, states
 from harness.engine import Engine
 
 from surestep.checkpoint.memory import InMemorySaver
@@ -476,3 +476,137 @@ def test_decisions_and_outcomes_outlive_the_process(tmp_path: Any) -> None:
             assert type(error) is Declined and error.code == 51
         assert tries == [5] and found.effects[0].result.args == ("declined with 51", 51)
         assert [one.kind for one in found.decisions] == ["ask", "approve"]
+
+
+def test_an_attempt_that_timed_out_is_fenced() -> None:
+    """Its thread goes on, while the run is under way still."""
+    with plain("async") as E:
+        happened: list[int] = []
+        told: list[BaseException] = []
+        go_on, ended = threading.Event(), threading.Event()
+
+        @effect
+        def pay() -> None:
+            happened.append(1)
+
+        def work() -> None:
+            go_on.wait(10)
+            try:
+                pay()
+            except BaseException as error:
+                told.append(error)
+            ended.set()
+
+        async def slow(state: Any) -> Any:
+            await asyncio.to_thread(work)
+
+        async def sibling(state: Any) -> Any:
+            while not ended.is_set():
+                await asyncio.sleep(0.005)
+
+        def handled(state: Any) -> Any:
+            go_on.set()
+            return {"log": ["timed out"]}
+
+        builder = E.graph(Log, {"sibling": sibling}, "START > sibling")
+        builder.add_node("slow", slow, timeout=0.02, error_handler=handled)
+        builder.add_edge(E.START, "slow")
+        app = builder.compile(checkpointer=E.saver())
+        assert E.invoke(app, {"log": []}, E.config())["log"] == ["timed out"]
+        assert happened == [] and [type(error) for error in told] == [EffectFenced]
+
+
+def test_the_checkpoint_is_stored_before_an_effect_starts(E: Engine) -> None:
+    """Also in `exit` durability, which stores the rest at the end."""
+    world = World(E)
+    stored: list[int] = []
+    saver = E.saver()
+
+    def look(amount: int) -> None:
+        rows = saver.storage["1"][""] if hasattr(saver, "storage") else _rows(saver)
+        stored.append(len(rows))
+
+    nodes = {"first": E.node(say("first")), "n": world.calling((world.effect("pay", look), 1))}
+    app = E.graph(Log, nodes, "START > first > n").compile(checkpointer=saver)
+    E.invoke(app, {"log": []}, E.config(), durability="exit")
+    assert stored == [1]
+
+
+def _rows(saver: Any) -> Any:
+    import sqlite3
+
+    file = saver.conn.execute("PRAGMA database_list").fetchone()[2]
+    with sqlite3.connect(file) as conn:
+        found = conn.execute("SELECT * FROM surestep_checkpoints").fetchall()
+    conn.close()
+    return found
+
+
+def test_an_eager_effect_waits_for_an_open_question(E: Engine) -> None:
+    world = World(E)
+    asked = threading.Event()
+
+    def ask(state: Any) -> Any:
+        asked.set()
+        return {"log": [str(gate("?"))]}
+
+    eager = world.effect("eager", eager=True)
+
+    async def pays(state: Any) -> Any:
+        while not asked.is_set():
+            await E.sleep(0.002)
+        await E.sleep(0.03)
+        return {}
+
+    builder = E.graph(Log, {"ask": E.node(ask)}, "START > ask")
+    calls = world.calling((eager, 1))
+
+    if E.driver == "async":
+
+        async def late(state: Any) -> Any:
+            await pays(state)
+            return await calls(state)
+
+    else:
+
+        def late(state: Any) -> Any:
+            asked.wait(10)
+            threading.Event().wait(0.03)
+            return calls(state)
+
+    builder.add_node("late", late)
+    builder.add_edge(E.START, "late")
+    app = builder.compile(checkpointer=E.saver())
+    E.invoke(app, {"log": []}, E.config())
+    assert world.happened == []
+    E.invoke(app, Command(resume=Reject("no")), E.config())
+    assert world.happened == []
+
+
+def test_a_held_task_is_not_started_again_while_a_question_is_open(E: Engine) -> None:
+    world, runs = World(E), []
+    inner = world.calling((world.effect("pay"), 1))
+
+    if E.driver == "async":
+
+        async def pays(state: Any) -> Any:
+            runs.append(1)
+            return await inner(state)
+
+    else:
+
+        def pays(state: Any) -> Any:
+            runs.append(1)
+            return inner(state)
+
+    nodes = {
+        "pays": pays,
+        "a": E.node(lambda s: {"log": [str(gate("a"))]}),
+        "b": E.node(lambda s: {"log": [str(gate("b"))]}),
+    }
+    app = E.graph(Log, nodes, "START > pays", "START > a", "START > b").compile(checkpointer=E.saver())
+    first, second = E.invoke(app, {"log": []}, E.config())["__interrupt__"]
+    E.invoke(app, Command(resume={first.id: Approve()}), E.config())
+    assert runs == [1]
+    E.invoke(app, Command(resume={second.id: Approve()}), E.config())
+    assert runs == [1, 1] and world.happened == [("pay", 1)]

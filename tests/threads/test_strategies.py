@@ -275,3 +275,43 @@ def test_rollback_undoes_what_was_done_outside_in_reverse_order(scene: Scene) ->
     found = effects_of(E, scene.app)
     assert [one.kind for one in found.decisions] == ["not compensated"]
     assert [one.state for one in found.effects if one.name == "compensate book"] == ["done", "done"]
+
+
+def test_a_run_that_lost_its_thread_starts_no_effect(scene: Scene) -> None:
+    from effects.world import World
+
+    E = scene.E
+    world = World(E)
+    pay = world.effect("pay")
+    entered, go_on = threading.Event(), threading.Event()
+
+    async def waits(state: Any) -> Any:
+        entered.set()
+        while not go_on.is_set():
+            await E.sleep(0.002)
+
+    inner = world.calling((pay, 1))
+    if E.driver == "async":
+
+        async def pays(state: Any) -> Any:
+            await waits(state)
+            return await inner(state)
+
+    else:
+
+        def pays(state: Any) -> Any:
+            entered.set()
+            go_on.wait(20)
+            return inner(state)
+
+    scene.app = E.graph(Log, {"pays": pays}, "START > pays").compile(checkpointer=E.saver())
+    one = scene.start("one")
+    assert entered.wait(20)
+    saver = scene.app.checkpointer
+    other = tenure.Hold("1", "elsewhere", 10.0)
+    assert (
+        E.wait(saver.aacquire(other, "take", time.time())) if E.is_async else saver.acquire(other, "take", time.time())
+    )[0]
+    go_on.set()
+    assert isinstance(one.end(), RunFenced)
+    assert world.happened == []

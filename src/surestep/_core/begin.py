@@ -302,7 +302,8 @@ def _take_input(run: Run) -> Step[None]:
     head = run.head
     left = plan(head, run.blueprint, run.step, run.stop, inputs=False)
     for task in left:
-        if task.node.spec.close is not None:
+        replaced = task.name == START and run.request.checkpoint_id is not None  # a fork with another input
+        if task.node.spec.close is not None and not replaced:
             task.writes = _closing(run, task)
     head.updated = apply_writes(head, run.blueprint, [*left, input_task(run.head, run.blueprint, writes, run.step)])
     run.pending = None

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from effects.world import Log, World, effects_of, say, states
 from harness.engine import Boom, Engine
 
-from surestep.effects import Abort, Approve, Completed, EffectCancelled, EffectError, EffectUnknown, Reject, Retry, gate
+from surestep.effects import (
+    Abort,
+    Approve,
+    Completed,
+    EffectCancelled,
+    EffectError,
+    EffectUnknown,
+    Reject,
+    Retry,
+    effect,
+    gate,
+)
 from surestep.errors import ReplayMismatch
 from surestep.types import Command, RetryPolicy, Send, interrupt
 
@@ -74,14 +86,30 @@ def test_two_effects_do_not_wait_for_each_other(E: Engine) -> None:
 
 
 def test_no_task_of_a_wave_goes_on_before_the_wave_has_landed(E: Engine) -> None:
-    """The second of two effects that started together takes longer; the first one's task asks right after its own."""
-    world = World(E)
-    quick, slow, more = world.effect("quick"), world.effect("slow", lambda: None), world.effect("more")
-    asking = world.calling((quick,), then=lambda: str(gate("and now?")))
-    nodes = {"a": asking, "b": world.calling((slow,), (more,))}
+    """Of two effects that started together the second takes longer; the first one's task asks right after its own."""
+    world, asked = World(E), threading.Event()
+    seen: list[Any] = []
+
+    def ask() -> str:
+        seen.append(list(world.happened))
+        asked.set()
+        return str(gate("and now?"))
+
+    quick, more = world.effect("quick"), world.effect("more")
+    if E.driver == "async":
+
+        @effect(name="slow")
+        async def slow() -> None:
+            for _ in range(20):
+                await E.sleep(0.0 if asked.is_set() else 0.005)
+            world.happened.append(("slow",))
+
+    else:
+        slow = world.effect("slow", lambda: asked.wait(0.1))
+    nodes = {"a": world.calling((quick,), then=ask), "b": world.calling((slow,), (more,))}
     app = E.graph(Log, nodes, "START > a", "START > b").compile(checkpointer=E.saver())
     E.invoke(app, {"log": []}, E.config())
-    assert sorted(world.happened) == [("quick",), ("slow",)]
+    assert sorted(seen[0]) == [("quick",), ("slow",)]
     assert states(E, app) == {"quick": "done", "slow": "done", "more": "held"}
     E.invoke(app, Command(resume=Approve()), E.config())
     assert sorted(world.happened) == [("more",), ("quick",), ("slow",)]

@@ -11,6 +11,20 @@ from surestep._sql import queries
 HERE = Path(__file__).parent
 
 
+class AtOnce(NamedTuple):
+    """What takes one statement, which has one row: whether it was done.
+
+    `step`: a checkpoint behind the one that is known, with `pages` and `writes` (log, number, data of each page; task,
+    index, channel, value, path of each write) where there are some, then `end`. `write`: writes alone.
+    """
+
+    step: str
+    pages: str
+    writes: str
+    end: str
+    write: str
+
+
 class Dialect(NamedTuple):
     """A database's way to say things. SQL is written with `?` for a parameter; the runner turns that into
     its own.
@@ -19,7 +33,7 @@ class Dialect(NamedTuple):
     `turn`: waits until nobody else writes to a thread (the parameter), for the rest of the transaction; None where
     transactions that write wait for each other anyway.
     `share`: after a SELECT, keeps what it read from being changed until the transaction ends.
-    `append`: puts a checkpoint and new pages in one statement; None where more statements cost no more.
+    `at_once`: steps and writes in one statement; None where more statements cost no more.
     """
 
     name: str
@@ -31,7 +45,7 @@ class Dialect(NamedTuple):
     pages: str
     turn: str | None = None
     share: str = ""
-    append: str | None = None
+    at_once: AtOnce | None = None
 
 
 def statements(script: str) -> list[str]:
@@ -76,5 +90,12 @@ POSTGRES = Dialect(
     pages=queries.pages(_RANGES_OF_POSTGRES),
     turn="SELECT surestep_turn(?)",
     share=" FOR SHARE",
-    append="SELECT surestep_append(?, ?, ?, ?, ?, ?, ?, ?, ?, ?::int[], ?::int[], ?::bytea[], ?, ?, ?, ?)",
+    at_once=AtOnce(
+        step="SELECT surestep_append(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
+        pages=", logs => ?::int[], numbers => ?::int[], datas => ?::bytea[]",
+        writes=", tasks => ?::text[], idxs => ?::int[], channels => ?::text[], written => ?::bytea[], "
+        "paths => ?::text[]",
+        end=")",
+        write="SELECT surestep_write(?, ?, ?, ?::text[], ?::int[], ?::text[], ?::bytea[], ?::text[], ?)",
+    ),
 )

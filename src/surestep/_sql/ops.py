@@ -15,11 +15,12 @@ Where things lie (see sqlite/schema.sql):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surestep._sql import leases, pages, queries, state
 from surestep._sql.collect import collect
+from surestep._sql.dialect import AtOnce
 from surestep._sql.pages import Draft, Memo, Parts, Place
 from surestep._sql.reading import Desk, remember, whole_state
 from surestep._sql.recall import Known
@@ -119,8 +120,8 @@ class _Commit:
         thread_id, ns, parent, seal = self.thread_id, self.ns, self.parent, self.desk.seal
         before = self.desk.recall.get(thread_id, ns, parent) if parent is not None else None
         plan = self.plan(before) if before is not None or parent is None else None
-        if alone and plan is not None and self.desk.dialect.append is not None:
-            done = yield from self._append(plan, self.desk.dialect.append)
+        if alone and plan is not None and self.desk.dialect.at_once is not None:
+            done = yield from self._at_once(plan, self.desk.dialect.at_once)
             if done is not None:
                 return done
 
@@ -152,7 +153,7 @@ class _Commit:
         self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)
         return address(thread_id, ns, id)
 
-    def _append(self, plan: Plan, append: str) -> Steps[RunnableConfig | None]:
+    def _at_once(self, plan: Plan, say: AtOnce) -> Steps[RunnableConfig | None]:
         """All of it in one statement, if the parent is the latest and as it is known; None, and nothing is stored, if
         it isn't."""
         thread_id, ns, parent, seal, id = self.thread_id, self.ns, self.parent, self.desk.seal, self.checkpoint["id"]
@@ -162,12 +163,18 @@ class _Commit:
         new: list[tuple[int, int, bytes]] = []
         places, memos, where = yield from self._settle(plan, pages.Shelf(thread_id, seal, new))
         made = self._state(plan, places, follows=True)
-        rows = self._referring(where)
-        led = seal(pack_writes(rows)) if rows else None
+        rows, led = self._referring(where), None
+        if rows and not self.desk.recall.has_writes(thread_id, ns, str(parent)):
+            led, rows = seal(pack_writes(rows)), []
         known = plan.before.state.stored if plan.before is not None else None
         row = (thread_id, ns, id, parent, known, made.depth, made.stored, seal(self.metadata), led)
-        columns = map(list, zip(*new, strict=True)) if new else ([], [], [])
-        ((done,),) = yield Whole(append, (*row, *columns, *leases.terms(self.config)))
+        sql = say.step
+        params: list[Any] = [*row, *leases.terms(self.config)]
+        for part, lines in ((say.pages, new), (say.writes, _once(rows, seal))):
+            if lines:
+                sql += part
+                params += map(list, zip(*lines, strict=True))
+        ((done,),) = yield Whole(sql + say.end, params)
         if not done:
             return None
         self.desk.recall.keep(thread_id, ns, Known(made, memos), instead=parent)
@@ -301,6 +308,15 @@ def _put_writes(desk: Desk, sql: str, thread_id: str, ns: str, id: str, rows: Se
     return Many(sql, [(*at, task, idx, channel, seal(value), path) for task, idx, channel, value, path in rows])
 
 
+def _once(rows: Sequence[Row], seal: Callable[[bytes], bytes]) -> list[Row]:
+    """The rows for one statement, which may touch each of them once: of equal keys the one that counts."""
+    by_key: dict[tuple[str, int], Row] = {}
+    for task, idx, channel, value, path in rows:
+        if idx < 0 or (task, idx) not in by_key:
+            by_key[task, idx] = (task, idx, channel, seal(value), path)
+    return list(by_key.values())
+
+
 def _rows(serde: SerializerProtocol, task_id: str, task_path: str, writes: Sequence[tuple[str, Any]]) -> list[Row]:
     return [
         (task, idx, channel, join(value), path)
@@ -314,10 +330,20 @@ def put_writes(
     writes: Sequence[tuple[str, Any]],
     task_id: str,
     task_path: str,
+    *,
+    alone: bool = False,
 ) -> Steps[None]:
-    """Store writes of a task."""
+    """Store writes of a task. `alone`: in a transaction of their own."""
     thread_id, ns, id = address_of(config, exact=True)
     rows = _rows(desk.serde, task_id, task_path, writes)
+    if alone and rows and desk.dialect.at_once is not None and not config["configurable"].get(CLAIM_KEY):
+        run, takes, *_ = leases.terms(config)
+        if not takes:
+            columns = map(list, zip(*_once(rows, desk.seal), strict=True))
+            ((done,),) = yield Whole(desk.dialect.at_once.write, (thread_id, ns, id, *columns, run))
+            if done:
+                desk.recall.note_writes(thread_id, ns, str(id))
+                return
     yield from leases.guard(desk.dialect, config)
     if config["configurable"].get(CLAIM_KEY):
         yield from take_turn(desk.dialect, thread_id)
@@ -326,8 +352,8 @@ def put_writes(
             raise already_claimed(thread_id, task_id)
         yield _put_writes(desk, queries.PUT_WRITE, thread_id, ns, str(id), rows)
     elif rows:
-        put = _put_writes(desk, queries.PUT_WRITE, thread_id, ns, str(id), rows)
-        yield put if len(rows) > 1 else Whole(put.sql, put.params[0])
+        yield _put_writes(desk, queries.PUT_WRITE, thread_id, ns, str(id), rows)
+    desk.recall.note_writes(thread_id, ns, str(id))
 
 
 def writes_of(desk: Desk, thread_id: str, ns: str, id: str) -> Steps[set[tuple[str, int]]]:

@@ -35,6 +35,7 @@ class Recall:
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], tuple[Known, ...]] = OrderedDict()
+        self._written: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, thread_id: str, ns: str, id: str | None = None) -> Known | None:
@@ -56,3 +57,15 @@ class Recall:
             self._known.move_to_end(key)
             if len(self._known) > THREADS:
                 self._known.popitem(last=False)
+
+    def note_writes(self, thread_id: str, ns: str, id: str) -> None:
+        """A checkpoint has got writes in rows of their own."""
+        with self._lock:
+            self._written[thread_id, ns] = id
+            self._written.move_to_end((thread_id, ns))
+            if len(self._written) > THREADS:
+                self._written.popitem(last=False)
+
+    def has_writes(self, thread_id: str, ns: str, id: str) -> bool:
+        """Whether that was noted: a guess that the database corrects."""
+        return self._written.get((thread_id, ns)) == id

@@ -106,14 +106,14 @@ class SqlSaver(BaseCheckpointSaver[str], SqlLedger, SqlLeases):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store writes of a task; durable when this returns."""
-        self._runner.write(ops.put_writes(self._desk, config, writes, task_id, task_path))
+        self._runner.write(ops.put_writes(self._desk, config, writes, task_id, task_path, alone=True))
         took(config)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """`put_writes`, awaited."""
-        await self._runner.awrite(ops.put_writes(self._desk, config, writes, task_id, task_path))
+        await self._runner.awrite(ops.put_writes(self._desk, config, writes, task_id, task_path, alone=True))
         took(config)
 
     # ---- reading ----

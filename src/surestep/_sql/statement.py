@@ -38,8 +38,8 @@ class Last(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A statement that is a transaction of its own, alone or with others of the kind, and that may be said twice: what
-    comes after it begins another."""
+    """`SELECT f(...)` that is a transaction of its own, alone or with others of the kind, and that may be said twice:
+    what comes after it begins another."""
 
     sql: str
     params: Sequence[Any]

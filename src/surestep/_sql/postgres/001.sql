@@ -229,15 +229,42 @@ BEGIN
         coalesce(current_setting('surestep.tenant', true), ''), hashtextextended(thread, 0)));
 END $$;
 
+-- Puts writes in one statement. `run`: who writes, NULL for nobody that is to hold the thread. False, and nothing was
+-- done, when he doesn't hold it.
+CREATE FUNCTION surestep_write(
+    thread text, ns text, id text,
+    tasks text[], idxs integer[], channels text[], written bytea[], paths text[], run text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    mine text := coalesce(current_setting('surestep.tenant', true), '');
+BEGIN
+    IF run IS NOT NULL THEN
+        PERFORM 1 FROM surestep_all_leases l
+        WHERE l.tenant = mine AND l.thread_id = thread AND l.holder = run FOR SHARE;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    END IF;
+    INSERT INTO surestep_all_writes
+        (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, value, task_path, tenant)
+    SELECT thread, ns, id, n.*, mine FROM unnest(tasks, idxs, channels, written, paths) AS n
+    ON CONFLICT (tenant, thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE SET
+        channel = excluded.channel, value = excluded.value, task_path = excluded.task_path
+    WHERE excluded.idx < 0;
+    RETURN true;
+END $$;
+
 -- A step in one statement: puts a checkpoint behind `parent`, the latest, with `known` in its column `state` (both
--- NULL: there is none yet), and new pages. True if that was done, or had been. False, and nothing was done, when
+-- NULL: there is none yet), new pages, and writes of the parent that can't ride in `led`. True if that was done, or had been. False, and nothing was done, when
 -- somebody else has moved the thread on, a log goes on already, or the parent has writes while `led` isn't NULL.
 -- `run`: who writes, NULL for nobody that is to hold the thread. It takes the thread, or must hold it, and may let it go.
 CREATE FUNCTION surestep_append(
     thread text, ns text, id text, parent text, known bytea,
     new_depth integer, new_state bytea, new_metadata bytea, led bytea,
-    logs integer[], numbers integer[], datas bytea[],
-    run text, take boolean, seconds double precision, release boolean
+    run text, take boolean, seconds double precision, release boolean,
+    logs integer[] DEFAULT '{}', numbers integer[] DEFAULT '{}', datas bytea[] DEFAULT '{}',
+    tasks text[] DEFAULT '{}', idxs integer[] DEFAULT '{}', channels text[] DEFAULT '{}', written bytea[] DEFAULT '{}',
+    paths text[] DEFAULT '{}'
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     mine text := coalesce(current_setting('surestep.tenant', true), '');
@@ -294,6 +321,9 @@ BEGIN
     INSERT INTO surestep_all_checkpoints
         (depth, thread_id, checkpoint_ns, checkpoint_id, parent_id, state, metadata, led_here, tenant)
     VALUES (new_depth, thread, ns, id, parent, new_state, new_metadata, led, mine);
+    IF cardinality(tasks) > 0 THEN
+        PERFORM surestep_write(thread, ns, parent, tasks, idxs, channels, written, paths, NULL);
+    END IF;
     IF release THEN
         UPDATE surestep_all_leases SET holder = NULL WHERE tenant = mine AND thread_id = thread AND holder = run;
     END IF;

@@ -1,8 +1,8 @@
 """Transactions of many callers that go to the database together: one round trip, one commit.
 
 Rules
-1. Only `Whole` statements go together: they may be said twice. When one of them fails nothing of the group is stored,
-   and each caller says his own alone.
+1. Only `Whole` statements go together: each calls a function that has one result, and may be said twice. When one
+   fails nothing of the group is stored, and each caller says his own alone.
 2. A group is what came while the one before was under way: who is alone never waits for others.
 3. Within a group they are in the order of their first parameters, the threads, so that groups of two processes don't
    wait for each other in a circle.
@@ -69,9 +69,17 @@ class Group:
                 if not caller.answer.done():
                     caller.answer.set_result(rows)
 
-    async def _answers(self, phrases: list[Phrase], tenant: str | None) -> Answers | None:
-        if len(phrases) == 1 and tenant is None:
-            return await self._exchange(phrases)
-        opening = [BEGIN_WRITE] if tenant is None else [BEGIN_WRITE, set_tenant(tenant)]
-        answers = await self._exchange([*opening, *phrases, COMMIT])
-        return answers and answers[len(opening) : -1]
+    async def _answers(self, phrases: list[Phrase], tenant: str | None) -> Sequence[Rows] | None:
+        opening = [] if tenant is None else [BEGIN_WRITE, set_tenant(tenant)]
+        answers = await self._exchange([*opening, _as_one(phrases), *([COMMIT] if opening else [])])
+        if answers is None:
+            return None
+        (done,) = answers[len(opening)]
+        return [[(one,)] for one in done]
+
+
+def _as_one(phrases: Sequence[Phrase]) -> Phrase:
+    """One statement that calls the functions one after the other. Each sees what was committed until its turn came."""
+    calls = [phrase.sql.removeprefix("SELECT ") for phrase in phrases]
+    params = [param for phrase in phrases for param in phrase.params[0]]
+    return Phrase(f"SELECT {', '.join(calls)}", [params], True, None if len(phrases) == 1 else False)

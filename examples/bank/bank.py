@@ -1,4 +1,4 @@
-"""The bank's systems as the bot meets them: three that it asks, one that pays.
+"""The bank's systems as the bot meets them: three that it asks, and one that moves money.
 
 Every call appends a line to a file. The file is no part of any graph: after a crash it still tells how
 often each system was really asked, and that is how the demo proves its claims.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 # Antifraud answers at once for these clients; for everybody else it is down today.
-ANTIFRAUD_KNOWS = {"Vera"}
+ANTIFRAUD_KNOWS = {"Vera", "Dora", "Emil"}
+# Their refunds are paid at once, and the receipt comes this many seconds later.
+LATE_RECEIPTS = {"Dora": 30.0, "Emil": 2.0}
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,18 @@ class Bank:
         return "no suspicion"
 
     def refund(self, client: str, amount: int, key: str) -> str:
-        """Pay the amount back and return the receipt's number. One key is paid once, however often it comes."""
-        if ["refund", client, key] not in self._notes():
-            self._note("refund", client, key)
-        return f"R-{amount}-{key}"
+        """Pay the amount back and return the receipt's number. This bank pays as often as it is told to."""
+        self._note("refund", client, key)
+        time.sleep(LATE_RECEIPTS.get(client, 0.0))
+        return f"R-{amount}"
+
+    def take_back(self, client: str, key: str) -> None:
+        """Undo a refund."""
+        self._note("take_back", client, key)
+
+    def voucher(self, client: str) -> None:
+        """Send a voucher to say sorry."""
+        self._note("voucher", client)
 
     def calls(self, client: str) -> Counter[str]:
         """How often each system was called for this client."""

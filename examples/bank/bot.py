@@ -1,11 +1,13 @@
 """The support bot of a bank as a graph: it hears a complaint, checks three systems at once, and refunds.
 
     intake ─┬─ limits ────┐
-            ├─ history ───┼─ decide ─┬──────────── refund ─ reply
-            └─ antifraud ─┘          └─ approval ──┘
+            ├─ history ───┼─ decide ─┬──────────────── refund ─ reply
+            └─ antifraud ─┘          ├─ approval ──────┘
+                                     └─ apology
 
 A small refund is paid at once. A large one waits for an operator: the run ends there, the process may end
-too, and days later any process may answer.
+too, and days later any process may answer. What moves money is declared as an effect: it happens once, it
+waits beside an open question, and after a rejection it never happens.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from bank import Bank
 from model import read_amount, write_reply
-from surestep.errors import NodeError
+from surestep.effects import Reject, current_effect, effect, gate
+from surestep.errors import EffectCancelled, NodeError
 from surestep.graph import END, START, StateGraph
-from surestep.runtime import Runtime
-from surestep.types import Command, RetryPolicy, TimeoutPolicy, interrupt
+from surestep.runtime import Runtime, get_runtime
+from surestep.types import Command, RetryPolicy, TimeoutPolicy
 
 PAID_WITHOUT_ASKING = 1000
 
@@ -60,27 +63,45 @@ def decide(case: Case) -> None:
     """The place where the three findings meet; `who_decides` chooses the way on."""
 
 
-def who_decides(case: Case) -> Literal["refund", "approval"]:
-    return "refund" if case["amount"] <= PAID_WITHOUT_ASKING else "approval"
+def who_decides(case: Case) -> list[Literal["refund", "approval", "apology"]]:
+    return ["refund"] if case["amount"] <= PAID_WITHOUT_ASKING else ["approval", "apology"]
 
 
 def approval(case: Case) -> Command[Literal["refund", "reply"]]:
-    """Asks the operator. When the answer comes the node starts again from its first line: ask first."""
-    answer = interrupt({"refund": case["amount"], "to": case["client"], "findings": case["findings"]})
-    if answer["approved"]:
-        return Command(goto="refund")
-    return Command(update={"outcome": {"declined": answer["reason"]}}, goto="reply")
+    """Asks the operator. The decision is about this amount: for another one it would be asked for again."""
+    shown = {"refund": case["amount"], "to": case["client"], "findings": case["findings"]}
+    decision = gate(shown, binds=(case["client"], case["amount"]))
+    if isinstance(decision, Reject):
+        return Command(update={"outcome": {"declined": decision.reason or "no reason given"}}, goto="reply")
+    return Command(goto="refund")
 
 
-def refund(case: Case, runtime: Runtime[Bank]) -> dict[str, Any]:
-    """Pays, in a node of its own behind the question, never in the node that asks or beside it.
+def take_back(client: str, amount: int, runtime: Runtime[Bank]) -> None:
+    """How a refund is undone when its run is rolled back."""
+    runtime.context.take_back(client, current_effect().idempotency_key)
 
-    If the process dies after the payment and before its record, the node runs again. The key is the same
-    then, and by it the bank knows that it has paid.
-    """
-    assert runtime.execution_info is not None and runtime.execution_info.thread_id is not None
-    receipt = runtime.context.refund(case["client"], case["amount"], key=runtime.execution_info.thread_id)
-    return {"outcome": {"receipt": receipt}}
+
+@effect(compensate=take_back)
+def pay_back(client: str, amount: int) -> str:
+    """Moves money. If the process dies before the bank's receipt is on record, somebody is asked what happened."""
+    return get_runtime(Bank).context.refund(client, amount, key=current_effect().idempotency_key)
+
+
+@effect
+def send_voucher(client: str) -> None:
+    get_runtime(Bank).context.voucher(client)
+
+
+def refund(case: Case) -> dict[str, Any]:
+    return {"outcome": {"receipt": pay_back(case["client"], case["amount"])}}
+
+
+def apology(case: Case) -> None:
+    """Runs beside the question. The voucher waits for the decision, and is cancelled with a rejection."""
+    try:
+        send_voucher(case["client"])
+    except EffectCancelled:
+        pass  # no refund, no voucher
 
 
 def reply(case: Case) -> dict[str, Any]:
@@ -101,6 +122,7 @@ def build() -> StateGraph[Case, Bank]:
     )
     builder.add_node(decide)
     builder.add_node(approval)
+    builder.add_node(apology)
     builder.add_node(refund)
     builder.add_node(reply)
 
@@ -108,7 +130,7 @@ def build() -> StateGraph[Case, Bank]:
     for system in ("limits", "history", "antifraud"):
         builder.add_edge("intake", system)
         builder.add_edge(system, "decide")
-    builder.add_conditional_edges("decide", who_decides)
+    builder.add_conditional_edges("decide", who_decides, ["refund", "approval", "apology"])
     builder.add_edge("refund", "reply")
     builder.add_edge("reply", END)
     return builder

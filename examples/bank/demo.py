@@ -1,4 +1,4 @@
-"""The bank's support bot through a bad day: time-outs, a killed process, a question, a shutdown, a fork.
+"""The bank's support bot through a bad day: time-outs, killed processes, questions, a shutdown, second thoughts.
 
 Run `python demo.py`. Every claim that it prints is checked, and the exit code is 1 if one does not hold.
 """
@@ -22,13 +22,14 @@ from surestep.types import RunnableConfig, StateSnapshot
 
 
 class Play:
-    """The five parts. They share the cases on disk, the bank's ledger and nothing else."""
+    """The seven parts. They share the cases on disk, the bank's ledger and nothing else."""
 
     def __init__(self, stage: Stage, saver: SqliteSaver) -> None:
         self.stage = stage
         self.saver = saver
         self.graph = build().compile(checkpointer=saver)
         self.bank = Bank(stage.folder / "calls.log")
+        self.fates: dict[str, tuple[int, int, str, str]] = {}  # what became of Emil's messages, by strategy
 
     def state(self, case: str) -> StateSnapshot:
         """What any process can see of a case at this moment."""
@@ -66,24 +67,29 @@ class Play:
         calls = self.bank.calls("Boris")
         stage.promise("they were not asked again", calls["limits"] == calls["history"] == 1)
         stage.promise("antifraud was, as it had not answered", calls["antifraud"] > before["antifraud"] == 1)
-        stage.promise("the case went on to its question", self.state("case-2").next == ("approval",))
+        stage.promise("the case went on to its question", {*self.state("case-2").next} == {"approval", "apology"})
 
     def operator_answers(self) -> None:
         stage = self.stage
         stage.part(
             3,
             "A person decides",
-            "No process holds the cases now. The operator's desk, another program, lists\n"
-            "what waits and answers by the question's id.",
+            "No process holds the cases now. Beside the question another branch wants to\n"
+            "send a voucher: it is held. The operator's desk, another program, lists what\n"
+            "waits and answers by the question's id.",
         )
         _, listed = stage.run("desk.py")
         questions = dict(line.split()[:2] for line in listed)
         stage.promise("both questions are listed", list(questions) == ["case-1", "case-2"])
         stage.promise("nothing has been paid yet", not self.paid("Anna") and not self.paid("Boris"))
-        stage.run("desk.py", "approve", "case-1", questions["case-1"])
+        stage.promise("no voucher is out, both are held", self.effects("case-1") == {"send_voucher": "held"})
+        with stage.process("desk.py", "approve", "case-1", questions["case-1"]):
+            stage.run("desk.py", "approve", "case-1", questions["case-1"])  # a double click
         stage.run("desk.py", "decline", "case-2", questions["case-2"], "the payment was made by the client")
-        stage.promise("the approved refund was paid once", self.paid("Anna") == 1)
-        stage.promise("the declined one was not", self.paid("Boris") == 0)
+        stage.promise("approved twice, the refund was paid once", self.paid("Anna") == 1)
+        stage.promise("and its voucher was sent once", self.bank.calls("Anna")["voucher"] == 1)
+        stage.promise("the declined one was not paid", self.paid("Boris") == 0)
+        stage.promise("its voucher is cancelled for good", self.effects("case-2") == {"send_voucher": "cancelled"})
         code, _ = stage.run("desk.py", "approve", "case-2", questions["case-2"])
         stage.promise("a second answer to a question is refused", code != 0 and self.paid("Boris") == 0)
 
@@ -105,10 +111,53 @@ class Play:
         stage.promise("every system was called exactly once", set(calls.values()) == {1} and len(calls) == 4)
         stage.promise("the client has an answer", "receipt" in self.state("case-3").values["reply"])
 
-    def looked_at_afterwards(self) -> None:
+    def killed_while_paying(self) -> None:
         stage = self.stage
         stage.part(
             5,
+            "SIGKILL between a payment and its record",
+            "The bank has paid, its receipt is on the way, and the process is killed. The\n"
+            "one that goes on does not know whether money was moved, so it asks.",
+        )
+        with stage.process("turn.py", "case-4", "Dora", "Give me back 300") as process:
+            stage.wait_until("the payment", lambda: self.paid("Dora") == 1)
+            process.send_signal(signal.SIGKILL)
+        stage.run("turn.py", "case-4")
+        stage.promise("it was not paid a second time", self.paid("Dora") == 1)
+        [question] = self.state("case-4").interrupts
+        stage.promise("somebody is asked whether it happened", question.value["effect"] == "pay_back")
+        stage.run("desk.py", "found", "case-4", question.id, "R-300")  # the operator has looked into the bank's books
+        stage.promise("the case ended with the receipt", "R-300" in self.state("case-4").values["reply"])
+        stage.promise("and one payment", self.paid("Dora") == 1)
+
+    def changed_his_mind(self) -> None:
+        stage = self.stage
+        stage.part(
+            6,
+            '"Cancel that": a second message while the refund runs',
+            "The bank takes two seconds for Emil's receipts. Meanwhile he writes again, in\n"
+            "four cases with four strategies.",
+        )
+        books = Table("strategy", "paid", "taken back", "first message", "second message", title="Emil's cases")
+        for strategy in ("reject", "enqueue", "interrupt", "rollback"):
+            before = self.bank.calls("Emil")
+            with stage.process("turn.py", strategy, "Emil", "Give me back 70") as first:
+                stage.wait_until("the payment", lambda before=before: self.paid("Emil") > before["refund"])  # type: ignore[misc]
+                _, said = stage.run("turn.py", strategy, "Emil", "No, make that 20", strategy)
+                heard = stage.lines(first)
+            moved = self.bank.calls("Emil") - before
+            books.add_row(strategy, str(moved["refund"]), str(moved["take_back"]), ended(heard), ended(said))
+            self.fates[strategy] = moved["refund"], moved["take_back"], ended(heard), ended(said)
+        stage.console.print(books)
+        stage.promise("reject: the second is told to wait", self.fates["reject"] == (1, 0, "answered", "ThreadBusy"))
+        stage.promise("enqueue: one after the other", self.fates["enqueue"] == (2, 0, "answered", "answered"))
+        stage.promise("interrupt: the first is told to stop", self.fates["interrupt"][2:] == ("RunFenced", "answered"))
+        stage.promise("rollback: what it had paid is taken back", self.fates["rollback"][:2] == (2, 1))
+
+    def looked_at_afterwards(self) -> None:
+        stage = self.stage
+        stage.part(
+            7,
             "What happened, and what if",
             "The first case goes back to the moment of its decision, with 90 in place of\n"
             "4200. The what-if has a bank of its own: the outside world is context.",
@@ -120,7 +169,7 @@ class Play:
         result = self.graph.invoke(None, fork, context=pretended, durability="sync")
         history = list(self.graph.get_state_history(thread("case-1")))
         stage.console.print(self.table(reversed(history), {id_of(snapshot) for snapshot in past}))
-        stage.promise("90 is refunded without a question", result["outcome"]["receipt"] == "R-90-case-1")
+        stage.promise("90 is refunded without a question", result["outcome"]["receipt"] == "R-90")
         stage.promise("the real bank has seen nothing of it", self.paid("Anna") == 1)
         stage.promise("the first branch is as it was", {*map(id_of, past)} < {*map(id_of, history)})
         stage.console.print("\n  The graph as Mermaid text:\n")
@@ -143,6 +192,15 @@ class Play:
         """How many refunds the real bank has paid to this client."""
         return self.bank.calls(client)["refund"]
 
+    def effects(self, case: str) -> dict[str, str]:
+        """How the effects of a case stand, by name."""
+        return {record.name: record.state for record in self.graph.get_effects(thread(case)).effects}
+
+
+def ended(lines: list[str]) -> str:
+    """How a turn ended, from what its process printed."""
+    return "answered" if lines[-1].startswith("reply") else lines[-1].partition(":")[0]
+
 
 def thread(case: str) -> RunnableConfig:
     return {"configurable": {"thread_id": case}}
@@ -161,6 +219,8 @@ def main() -> int:
             play.killed_in_the_middle()
             play.operator_answers()
             play.drained()
+            play.killed_while_paying()
+            play.changed_his_mind()
             play.looked_at_afterwards()
     stage.console.print()
     if stage.broken:

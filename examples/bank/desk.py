@@ -3,6 +3,7 @@
 python desk.py FOLDER                           lists the cases that wait, each with its question
 python desk.py FOLDER approve CASE ID           answers one of them by the question's id
 python desk.py FOLDER decline CASE ID REASON
+python desk.py FOLDER found CASE ID RECEIPT     answers whether a refund happened: it did
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from bank import Bank
 from bot import Case, build
 from surestep.checkpoint.sqlite import SqliteSaver
+from surestep.effects import Approve, Completed, Reject
 from surestep.errors import UnknownInterruptError
 from surestep.graph.state import CompiledStateGraph
 from surestep.types import Command, Interrupt
@@ -29,7 +31,7 @@ def waiting(graph: Graph, cases: Iterable[str]) -> Iterator[tuple[str, Interrupt
             yield case, question
 
 
-def main(folder: Path, verb: str = "list", case: str = "", question_id: str = "", reason: str = "") -> None:
+def main(folder: Path, verb: str = "list", case: str = "", question_id: str = "", text: str = "") -> None:
     with SqliteSaver.from_conn_string(str(folder / "cases.sqlite")) as saver:
         graph = build().compile(checkpointer=saver)
         if verb == "list":
@@ -38,11 +40,11 @@ def main(folder: Path, verb: str = "list", case: str = "", question_id: str = ""
                 print(case, question.id, question.value)
             return
         # The answer names its question, so that it can't reach another one that happens to wait too.
-        answer = {"approved": verb == "approve", "reason": reason}
+        answers = {"approve": Approve(), "decline": Reject(text), "found": Completed(text)}
         try:
             result = graph.invoke(
-                Command(resume={question_id: answer}),
-                {"configurable": {"thread_id": case}},
+                Command(resume={question_id: answers[verb]}),
+                {"configurable": {"thread_id": case, "actor": "the operator"}},
                 context=Bank(folder / "calls.log"),
                 durability="sync",
             )

@@ -49,6 +49,10 @@ class Stage:
             process.kill()
             process.wait()
 
+    def lines(self, process: subprocess.Popen[str]) -> list[str]:
+        """Wait for the end of a process: the lines it printed."""
+        return self._show(process)
+
     def run(self, script: str, *arguments: str) -> tuple[int, list[str]]:
         """Run a file of this folder to its end: the exit code and the lines it printed."""
         with self.process(script, *arguments) as process:

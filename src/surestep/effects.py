@@ -108,8 +108,9 @@ def effect(
     name: default the function's; part of its identity, so keep it when you rename the function. retry_policy: tries of
     the body, all under one idempotency key. on_unknown: what to do when it may have happened: "ask" somebody (default),
     "retry", "fail", or a function of the same arguments that asks the callee and returns Completed(result), or None if
-    it did not happen. compensate: called with the same arguments by name, and with `result` if it has such a parameter,
-    when its run is rolled back. eager: don't wait for siblings; open questions hold it all the same.
+    it did not happen. compensate: called when its run is rolled back, with the same arguments by name, and with
+    `result` and `runtime` if it has such parameters. eager: don't wait for siblings; open questions hold it all the
+    same.
 
     The call raises EffectHeld, EffectCancelled, EffectFenced, EffectUnknown, ReplayMismatch (the place or key has the
     record of another call), EffectError (not in a run, no ledger), and what the function itself raises.

@@ -21,6 +21,12 @@ def test_the_demo_keeps_every_promise(tmp_path: Path) -> None:
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "Every promise was kept." in demo.stdout
     assert "✘" not in demo.stdout
+    for shown in (
+        "no voucher is out, both are held",
+        "it was not paid a second time",
+        "approved twice, the refund was paid once",
+    ):
+        assert f"✔ {shown}" in demo.stdout
     for shown in ("dead: signal 9", "drained at a step's boundary, reason: SIGTERM", "flowchart TD"):
         assert shown in demo.stdout
 
@@ -32,7 +38,8 @@ def test_a_broken_promise_is_an_exit_code(monkeypatch: pytest.MonkeyPatch, tmp_p
     def broken(play: demo.Play) -> None:
         play.stage.promise("the moon is made of cheese", False)
 
-    for part in ("antifraud_times_out", "killed_in_the_middle", "operator_answers", "drained"):
+    parts = ("antifraud_times_out", "killed_in_the_middle", "operator_answers", "drained", "killed_while_paying")
+    for part in (*parts, "changed_his_mind"):
         monkeypatch.setattr(demo.Play, part, lambda play: None)
     monkeypatch.setattr(demo.Play, "looked_at_afterwards", broken)
     assert demo.main() == 1

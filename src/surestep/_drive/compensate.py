@@ -11,16 +11,20 @@ from typing import Any
 from surestep._core.digest import digest
 from surestep._core.effects import ADMITTED, DONE, FAILED, moved
 from surestep._core.ids import keyed_effect_id
-from surestep._drive.effect import Do, declared
+from surestep._drive.effect import Do, RunningEffect, declared, running_effect
 from surestep._drive.tenure import BEAT_SECONDS, LEASE_SECONDS, Pause, Saver, Steps
 from surestep._records import Decision, EffectRecord
 from surestep.checkpoint.base._leases import Lease
+from surestep.runtime import Runtime
 
 log = logging.getLogger("surestep")
 
 
-def compensate(rolled_back: Lease, now: Callable[[], str]) -> Steps:
-    """Undo the effects of the run that held this lease. Each is undone once: that is an effect by itself."""
+def compensate(rolled_back: Lease, now: Callable[[], str], runtime: Runtime[Any]) -> Steps:
+    """Undo the effects of the run that held this lease. Each is undone once: that is an effect by itself.
+
+    runtime: of the run that takes its place.
+    """
     done = yield from _done_by(rolled_back)
     for record in reversed(done):
         undo = declared.get(record.name)
@@ -29,7 +33,7 @@ def compensate(rolled_back: Lease, now: Callable[[], str]) -> Steps:
             note = Decision(record.thread_id, record.id, "not compensated", now(), reason=reason)
             yield Saver("decide", ([note],))
         else:
-            yield from _undo(record, undo, now)
+            yield from _undo(record, undo, now, runtime)
 
 
 def _done_by(lease: Lease) -> Steps:
@@ -45,7 +49,7 @@ def _done_by(lease: Lease) -> Steps:
         waited += BEAT_SECONDS / 10
 
 
-def _undo(record: EffectRecord, undo: Callable[..., Any], now: Callable[[], str]) -> Steps:
+def _undo(record: EffectRecord, undo: Callable[..., Any], now: Callable[[], str], runtime: Runtime[Any]) -> Steps:
     own = EffectRecord(
         keyed_effect_id("compensate", record.id),
         record.thread_id,
@@ -62,13 +66,16 @@ def _undo(record: EffectRecord, undo: Callable[..., Any], now: Callable[[], str]
     (there,) = yield Saver("move_effects", ([moved("admit", own)],))
     if there is not None:
         return
-    arguments = dict(record.arguments or {})
-    if "result" in inspect.signature(undo).parameters:
-        arguments["result"] = record.result
+    known = {"result": record.result, "runtime": runtime}
+    wanted = known.keys() & inspect.signature(undo).parameters
+    arguments = {**(record.arguments or {}), **{name: known[name] for name in wanted}}
+    running_effect.set(RunningEffect(own.id, own.name, own.business_key, own.thread_id, 1))
     try:
         result = yield Do(lambda: undo(**arguments))
         outcome = moved("land", own._replace(state=DONE, result=result, changed_at=now()))
     except Exception as error:
         log.warning("Effect '%s' could not be compensated: %s: %s", record.name, type(error).__name__, error)
         outcome = moved("fail", own._replace(state=FAILED, result=error, changed_at=now()))
+    finally:
+        running_effect.set(None)
     yield Saver("move_effects", ([outcome],))

@@ -36,7 +36,7 @@ class Tenure:
         before = yield from take(hold, strategy)
         if strategy == "rollback" and before is not None:
             if has_ledger(self.saver):
-                yield from compensate(before, now)
+                yield from compensate(before, now, self.driver.env.runtime)
             request = self.driver.env.run.request
             request.checkpoint_id, request.fresh = before.base_id, before.base_id is None
 

@@ -37,7 +37,7 @@ LAZY = {
     "aiosqlite": {"checkpoint/sqlite"},
     "mermaidx": {"pregel/draw.py"},
     "termaid": {"pregel/draw.py"},
-    "psycopg": {"_sql/postgres", "_import/sources.py", "store/postgres"},
+    "psycopg": {"_sql/postgres", "_import/sources.py", "cli.py", "store/postgres"},
     "psycopg_pool": {"_sql/postgres"},
 }
 

@@ -1,9 +1,10 @@
-"""A graph by the place where a program keeps it, as command lines name it: `module:name`."""
+"""What command lines name: a graph by the place where a program keeps it (`module:name`), a database."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -84,3 +85,8 @@ def _known(module: ModuleType) -> str:
 
     names = [name for name, thing in vars(module).items() if isinstance(thing, StateGraph | Pregel)]
     return f"Graphs in it: {', '.join(names)}." if names else "There is no graph at its top level."
+
+
+def is_postgres(url: str) -> bool:
+    """Whether that is a URL or a connection string of PostgreSQL, and no file."""
+    return url.startswith(("postgres://", "postgresql://")) or re.match(r"\w+ *= *\S", url) is not None

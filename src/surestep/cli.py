@@ -1,10 +1,11 @@
 """The command `surestep`: see it work, look into a database of threads without the program that wrote it, draw a graph.
 
 surestep demo                 the bank's support bot: killed, resumed, approved, drained, forked
-surestep threads DB           the threads of an SQLite file: what runs next, which questions wait
+surestep threads DB           the threads of an SQLite file or a PostgreSQL database: what runs next, what waits
 surestep history DB THREAD    the checkpoints of one thread
 surestep sweep DB             delete what a retention doesn't keep
 surestep import-langgraph URL  the threads of a database that LangGraph wrote
+surestep postgres-sql         the SQL that sets a PostgreSQL database up, for somebody else to run
 surestep graph MODULE:NAME    a graph as Mermaid text, as ASCII art or as a PNG
 """
 
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surestep._find import CommandError, find_graph
+from surestep._find import CommandError, find_graph, is_postgres
 from surestep.checkpoint.base._pending import next_nodes
 from surestep.checkpoint.serde.base import SerializationError
 
@@ -54,17 +55,18 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="a bank's support bot: killed, resumed, approved, drained, forked")
     demo.set_defaults(run=_demo)
 
-    threads = commands.add_parser("threads", help="the threads of an SQLite file")
+    threads = commands.add_parser("threads", help="the threads of a database")
     threads.set_defaults(run=_threads)
     history = commands.add_parser("history", help="the checkpoints of one thread, oldest first")
     history.set_defaults(run=_history)
-    for command in (threads, history):
-        command.add_argument("db", metavar="DB", type=Path, help="a file that SqliteSaver wrote")
-    history.add_argument("thread", metavar="THREAD", help="the thread_id")
-
     sweep = commands.add_parser("sweep", help="delete the threads, or their histories, whose time is up")
     sweep.set_defaults(run=_sweep)
-    sweep.add_argument("db", metavar="DB", type=Path, help="a file that SqliteSaver wrote")
+    for command in (threads, history, sweep):
+        command.add_argument("db", metavar="DB", help="a file that SqliteSaver wrote, or a URL of PostgreSQL")
+        command.add_argument("--schema", help="PostgreSQL: where the tables are")
+        command.add_argument("--tenant", help="PostgreSQL: whose threads")
+    history.add_argument("thread", metavar="THREAD", help="the thread_id")
+
     sweep.add_argument("--strategy", choices=("delete", "keep_latest"), default="delete", help="default: delete")
     sweep.add_argument("--ttl-days", metavar="DAYS", type=float, required=True, help="how long a thread is kept")
     sweep.add_argument("--incident-days", metavar="DAYS", type=float, help="keep_latest: how long decisions are kept")
@@ -75,6 +77,13 @@ def _parser() -> argparse.ArgumentParser:
     move.set_defaults(run=_import_langgraph)
     move.add_argument("url", metavar="URL", help="a file of SqliteSaver's, or the URL of PostgresSaver's database")
     move.add_argument("--into", metavar="URL", help="where to; default for a file: NAME.surestep.db beside it")
+
+    sql = commands.add_parser("postgres-sql", help="the SQL that sets a PostgreSQL database up")
+    sql.set_defaults(run=_postgres_sql)
+    sql.add_argument("--schema", help="where the tables go; default: the first schema of the search path")
+    sql.add_argument("--since", metavar="NUMBER", type=int, default=0, help="the latest in surestep_migrations")
+    sql.add_argument("--grant", metavar="ROLE", help="instead, the rights that a role needs")
+    sql.add_argument("--tenant", help="with --grant: the role sees this tenant only")
 
     graph = commands.add_parser("graph", help="a graph as Mermaid text, as ASCII art or as a PNG")
     graph.set_defaults(run=_graph)
@@ -103,7 +112,7 @@ def _demo(_options: argparse.Namespace) -> int:
 
 def _threads(options: argparse.Namespace) -> int:
     console = _console()
-    with _saver(options.db) as saver:
+    with _saver(options) as saver:
         newest: dict[str, CheckpointTuple] = {}
         checkpoints: dict[str, int] = {}
         for saved in saver.list(None):  # newest first
@@ -116,18 +125,18 @@ def _threads(options: argparse.Namespace) -> int:
     for thread, saved in newest.items():
         questions = "\n".join(_questions(saved))
         _add(table, thread, checkpoints[thread], _next(saved), questions)
-    console.print(table if newest else f"No threads in {options.db}.")
+    console.print(table if newest else "No threads.")
     return 0
 
 
 def _history(options: argparse.Namespace) -> int:
     console = _console()
     table = _table("step", "source", "ran next", "writes", "size", "checkpoint")
-    with _saver(options.db) as saver:
+    with _saver(options) as saver:
         place: RunnableConfig = {"configurable": {"thread_id": options.thread, "checkpoint_ns": ""}}
         found = {saved.checkpoint["id"]: saved for saved in saver.list(place)}
         if not found:
-            raise CommandError(f"no thread {options.thread!r} in {options.db}; `surestep threads` lists them")
+            raise CommandError(f"no thread {options.thread!r}; `surestep threads` lists them")
         previous: str | None = None
         for checkpoint_id, saved in reversed(found.items()):
             parent = saved.parent_config["configurable"]["checkpoint_id"] if saved.parent_config else None
@@ -158,7 +167,7 @@ def _sweep(options: argparse.Namespace) -> int:
     table = _table("threads seen", "threads deleted", "checkpoints deleted")
     seen = threads = checkpoints = 0
     after: str | None = None
-    with _saver(options.db) as saver, console.status("Sweeping") as status:
+    with _saver(options) as saver, console.status("Sweeping") as status:
         while True:
             swept = saver.sweep(retention, after=after, dry_run=options.dry_run)  # type: ignore[attr-defined]
             seen, threads = seen + swept.threads_seen, threads + swept.threads_deleted
@@ -199,6 +208,16 @@ def _import_langgraph(options: argparse.Namespace) -> int:
     return 1 if report.failed else 0
 
 
+def _postgres_sql(options: argparse.Namespace) -> int:
+    from surestep.checkpoint.postgres import grant_sql, setup_sql
+
+    if options.grant is not None:
+        print(grant_sql(options.grant, schema=options.schema, tenant=options.tenant), end="")
+    else:
+        print(setup_sql(options.schema, since=options.since), end="")
+    return 0
+
+
 def _graph(options: argparse.Namespace) -> int:
     from surestep.pregel.draw import mermaid_ascii, mermaid_png, mermaid_text
 
@@ -234,13 +253,12 @@ def _questions(saved: CheckpointTuple) -> Iterator[str]:
 
 
 @contextmanager
-def _saver(path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
-    """A saver over an existing file, which loads values of classes that are not here as text. Keys for an encrypted one
+def _saver(options: argparse.Namespace) -> Iterator[BaseCheckpointSaver[Any]]:
+    """A saver over what is there, which loads values of classes that are not here as text. Keys for an encrypted one
     come from the environment."""
     from surestep.checkpoint.serde._aes import keys_of_the_environment
     from surestep.checkpoint.serde.encrypted import EncryptedSerializer, KeyRing
     from surestep.checkpoint.serde.jsonplus import JsonPlusSerializer
-    from surestep.checkpoint.sqlite import SqliteSaver
 
     class Looking(JsonPlusSerializer):
         def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -249,15 +267,40 @@ def _saver(path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
             except SerializationError as error:
                 return f"<{type(error).__name__}: {str(error).splitlines()[0]}>"
 
+    serde = Looking()
+    with (_on_postgres if is_postgres(options.db) else _on_sqlite)(options) as saver:
+        saver.serde = EncryptedSerializer(KeyRing(), serde) if keys_of_the_environment() else serde
+        yield saver
+
+
+@contextmanager
+def _on_sqlite(options: argparse.Namespace) -> Iterator[BaseCheckpointSaver[Any]]:
+    from surestep.checkpoint.sqlite import SqliteSaver
+
+    path = Path(options.db)
     if not path.is_file():
         raise CommandError(f"no file {path}")
     with path.open("rb") as file:
         if file.read(16) != b"SQLite format 3\x00":
             raise CommandError(f"{path} is no SQLite database")
-    serde = Looking()
     with SqliteSaver.from_conn_string(str(path)) as saver:
-        saver.serde = EncryptedSerializer(KeyRing(), serde) if keys_of_the_environment() else serde
         yield saver
+
+
+@contextmanager
+def _on_postgres(options: argparse.Namespace) -> Iterator[BaseCheckpointSaver[Any]]:
+    try:
+        from psycopg import Error
+
+        from surestep.checkpoint.postgres import PostgresSaver
+    except ModuleNotFoundError:
+        raise CommandError("this needs psycopg: pip install 'surestep[postgres]'") from None
+    try:
+        with PostgresSaver.from_conn_string(options.db, schema=options.schema, tenant=options.tenant) as saver:
+            yield saver
+    except Error as error:
+        notes = getattr(error, "__notes__", ())
+        raise CommandError(" ".join([str(error).strip(), *notes])) from None
 
 
 def _console() -> Console:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surestep._find import CommandError
+from surestep._find import CommandError, is_postgres
 from surestep._import.raw import Raw
-from surestep._import.sources import Size, Source, is_postgres, opened
+from surestep._import.sources import Size, Source, opened
 from surestep._import.threads import Outcome, import_thread
 from surestep.checkpoint.serde._aes import keys_of_the_environment
 from surestep.checkpoint.serde.base import SerializationError, SerializerProtocol

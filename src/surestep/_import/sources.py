@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from surestep._constants import TASKS
-from surestep._find import CommandError
+from surestep._find import CommandError, is_postgres
 
 if TYPE_CHECKING:
     from surestep.checkpoint.serde.base import SerializerProtocol
@@ -53,11 +52,6 @@ class Source(Protocol):
     def read(self, thread_id: str, ns: str, id: str) -> Found:
         """A checkpoint."""
         ...
-
-
-def is_postgres(url: str) -> bool:
-    """Whether that is a URL or a connection string of PostgreSQL, and no file."""
-    return url.startswith(("postgres://", "postgresql://")) or re.match(r"\w+ *= *\S", url) is not None
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Published packages for LangGraph run on surestep as they are, where LangGraph is not installed.
 
 Each file in scenarios/ is a program for LangGraph. It runs under `python -m surestep.compat`, on every saver, sync and
-async, and fails if anything is not as it says. All but `broken` run on LangGraph itself too.
+async, and fails if anything is not as it says. All but `broken` and `effects` run on LangGraph itself too.
 """
 
 from __future__ import annotations
@@ -48,4 +48,4 @@ def test_langgraph_is_not_there(python: Path) -> None:
 
 
 def test_every_package_has_a_scenario() -> None:
-    assert SCENARIOS == ["agents", "broken", "deep", "prebuilt", "supervisor", "swarm"]
+    assert SCENARIOS == ["agents", "broken", "deep", "effects", "prebuilt", "supervisor", "swarm"]

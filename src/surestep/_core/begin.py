@@ -304,7 +304,7 @@ def _take_input(run: Run) -> Step[None]:
     for task in left:
         replaced = task.name == START and run.request.checkpoint_id is not None  # a fork with another input
         if task.node.spec.close is not None and not replaced:
-            task.writes = _closing(run, task)
+            task.writes = closing(run, task)
     head.updated = apply_writes(head, run.blueprint, [*left, input_task(run.head, run.blueprint, writes, run.step)])
     run.pending = None
     yield from run.commit("input", urgent=True)
@@ -313,7 +313,7 @@ def _take_input(run: Run) -> Step[None]:
         yield SETTLE
 
 
-def _closing(run: Run, task: Task) -> list[tuple[str, Any]]:
+def closing(run: Run, task: Task, *why: str) -> list[tuple[str, Any]]:
     """What a task that will not run any more leaves in the state. Failing at that must not refuse the input."""
     head, node = run.head, task.node
     status = run.pending.by_task.get(task.id) if run.pending is not None else None
@@ -321,7 +321,7 @@ def _closing(run: Run, task: Task) -> list[tuple[str, Any]]:
         given = task.input if task.path[0] == PUSH else state_for(head, node, run.step, run.stop)
         close = node.spec.close
         assert close is not None
-        found = close(given, status.outputs if status is not None else (), head.read)
+        found = close(given, status.outputs if status is not None else (), head.read, *why)
     except Exception:
         log.warning("What node '%s' leaves unfinished could not be closed.", node.name, exc_info=True)
         return []

@@ -58,7 +58,7 @@ class NodeLike(Protocol):
     error_handler_node: str | None
     gate: bool
 
-    close: Callable[[Any, Sequence[tuple[str, Any]], Callable[[str], Any]], Sequence[tuple[str, Any]]] | None
+    close: Callable[..., Sequence[tuple[str, Any]]] | None  # (input, what it had written, reads a channel[, why])
 
     @property
     def subgraphs(self) -> Any: ...

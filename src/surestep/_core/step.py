@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from surestep._core import rows
 from surestep._core.admission import Admission
+from surestep._core.begin import closing
 from surestep._core.cache import recall_call, remember
 from surestep._core.commands import NEXT, Abandon, Answer, MoreLanded, Next, Spawn, Step, UseLedger
 from surestep._core.events import (
@@ -179,7 +180,8 @@ class Superstep:
             if task in self.effects.held and not (isinstance(error, GraphInterrupt) and any(error.args)):
                 error = EffectHeld()
         if isinstance(error, EffectCancelled):  # nobody caught it: the task ends without writes, its siblings go on
-            task.writes, error = [], None
+            task.writes = closing(self.run, task, str(error)) if task.node.spec.close is not None else []
+            error = None
         if error is not None:
             yield from self._broke(task, event.attempt, error)
         else:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from surestep._core.blueprint import BRANCH, JOIN
 
 Write = tuple[str, Any]
-Close = Callable[[Any, Sequence[Write], Callable[[str], Any]], Sequence[Write]]
+Close = Callable[..., Sequence[Write]]
 
 BROKEN_OFF: Final = (
     "This call of {name} was broken off: the conversation went on before there was a result. "
@@ -29,10 +29,13 @@ def closing_of(target: Any) -> Close | None:
     return partial(_close, getattr(target, "_messages_key", "messages"))
 
 
-def _close(key: str, given: Any, done: Sequence[Write], read: Callable[[str], Any]) -> Sequence[Write]:
+def _close(
+    key: str, given: Any, done: Sequence[Write], read: Callable[[str], Any], why: str | None = None
+) -> Sequence[Write]:
     """What to write for a task that is left behind.
 
-    given: the task's input; done: what it has written, if it had finished; read: the value of a channel.
+    given: the task's input; done: what it has written, if it had finished; read: the value of a channel. why: what the
+    open calls are told, if that is known.
     """
     if done:  # its answers are true; where the graph would have gone from there is out of date
         return [(channel, value) for channel, value in done if not channel.startswith((BRANCH, JOIN, "__"))]
@@ -44,7 +47,9 @@ def _close(key: str, given: Any, done: Sequence[Write], read: Callable[[str], An
     from langchain_core.messages import ToolMessage
 
     answers = [
-        ToolMessage(BROKEN_OFF.format(name=call["name"]), tool_call_id=call["id"], name=call["name"], status="error")
+        ToolMessage(
+            why or BROKEN_OFF.format(name=call["name"]), tool_call_id=call["id"], name=call["name"], status="error"
+        )
         for call in open_calls
     ]
     return [(key, answers)]

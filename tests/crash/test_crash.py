@@ -8,19 +8,15 @@ the first node starts. In `exit` nothing is promised but that a run ends as if i
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crash.places import Place
 from crash.plan import FINAL, KEYS
-from harness import postgres as harness
 from harness.forge import Forge
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
-from surestep.checkpoint.postgres import PostgresSaver
 
 DRIVERS = ("sync", "async")
 KINDS = ("body", "call", "statement")
@@ -32,28 +28,6 @@ def forge() -> Iterator[Forge]:
     savers = [f"surestep.checkpoint.{kind}{aio}" for kind in ("sqlite", "postgres") for aio in ("", ".aio")]
     with Forge("crash.jobs", "asyncio", "psycopg", *savers) as forge:
         yield forge
-
-
-Place = Callable[[Path], str]
-"""The database of a trial, in a folder of its own."""
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """In PostgreSQL each trial is a tenant of its own, by a setting of its connections."""
-    if request.param == "sqlite":
-        yield lambda folder: str(folder / "db")
-        return
-    with harness.schema(request.getfixturevalue("postgres_database")) as conn_string:
-        with PostgresSaver.from_conn_string(conn_string) as saver:
-            saver.setup()
-        known = conninfo_to_dict(conn_string)
-
-        def tenant(folder: Path) -> str:
-            options = f"{known['options']} -csurestep.tenant={uuid.uuid4().hex}"
-            return make_conninfo(**{**known, "options": options})
-
-        yield tenant
 
 
 class Trial:

@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 help:  ## What there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.demo  ## The bank's support bot: killed, resumed, approved, drained, forked
+demo: .venv/.demo  ## The bank's support bot: killed, resumed, approved, cancelled, rolled back
 	@$(BIN)/surestep demo
 
 test: .venv/.dev  ## The tests, in random order
